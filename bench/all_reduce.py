@@ -1,4 +1,4 @@
-"""Measures how long an all-reduce between replica threads takes, against what the machine allows.
+"""Measures the time of an all-reduce between replica threads, compared with the limit of the machine.
 
 Run as ``python -m bench.all_reduce --ranks 2,4,8 --bytes 8B:256MiB``; ``bench/README.md`` defines the columns.
 """
@@ -28,7 +28,7 @@ _SMALL_BYTES = 1 << 10
 
 
 def memory_needed_bytes(num_ranks: int, size_bytes: int) -> int:
-    """Most memory that a cell has in use: this process beside the C++ benchmark, each with 2 P N and two results.
+    """Return the peak memory of a cell: this process and the C++ benchmark, each with 2 P N and two results.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def _measure_cell(
 
 
 def _pairs(cell: Cell, options: argparse.Namespace) -> list[tuple[str, str]]:
-    """Algorithms and variants that the cell's dtype, operation and size allow."""
+    """Return the algorithms and variants that the cell's dtype, operation and size allow."""
     dtype = dtype_named(cell.dtype)
     changes_dtype = result_dtype(dtype, cell.op) != dtype
     return [
@@ -130,7 +130,7 @@ def _row(result: Result) -> list[str]:
 
 
 def _panels(results: Sequence[Result]) -> dict[str, report.Curves]:
-    """One panel for each variant and number of ranks: seconds over bytes."""
+    """Return a panel for each variant and number of ranks: seconds over bytes."""
     panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for result in results:
         panel = panels.setdefault(f"{result.variant}, {result.cell.num_ranks} ranks", {})
@@ -152,12 +152,12 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print the table and the goals, and write what was asked for.
+    """Measure, print the table and the goals, and write the requested files.
 
     Returns
     -------
     int
-        0: a missed goal is a finding, not a failure. A wrong answer raises.
+        0, even if a goal was missed. A wrong result raises an error.
     """
     options = _parse(arguments)
     machine = describe_machine()

@@ -23,7 +23,7 @@ __all__ = [
 
 
 def use_one_blas_thread() -> None:
-    """Limit the linear algebra of this process to one thread, as the processes share the cores."""
+    """Limit the linear algebra of this process to one thread, because the processes share the cores."""
     threadpool_limits(1, user_api="blas")
 
 
@@ -48,7 +48,7 @@ def _regions(ink: list[list[bool]]) -> int:
 
 
 class PlainTraining:
-    """The network of ``examples/digits.py``, whose gradients a map computes in slices and one thread adds."""
+    """The network of ``examples/digits.py``, with gradients computed in slices by a map and added by one thread."""
 
     def __init__(self, settings: Any, images: np.ndarray, labels: np.ndarray, num_slices: int) -> None:
         self.settings = settings

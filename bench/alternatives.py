@@ -45,7 +45,7 @@ CORES = max(2, len(usable_cores()))
 
 @dataclass(frozen=True)
 class Size:
-    """How much work a call of each job is."""
+    """The amount of work of one call of each job."""
 
     blocks: int = 16  # of resamples
     images: int = 1797
@@ -64,7 +64,7 @@ def _has(library: str) -> bool:
 
 
 def _mappers(stack: ExitStack) -> dict[str, Mapper]:
-    """Return the usual ways to map a function over a list, with one thread or process per core, started before."""
+    """Return the usual ways to map a function over a list, with one thread or process per core, started beforehand."""
     one_blas_thread = partial(ThreadpoolController().limit, limits=1, user_api="blas")
     threads = stack.enter_context(ThreadPoolExecutor(CORES))
     pool = stack.enter_context(multiprocessing.get_context("spawn").Pool(CORES, use_one_blas_thread))
@@ -201,7 +201,7 @@ JOBS: Mapping[str, tuple[str, Callable[[ExitStack, Size], tuple[Subjects, Subjec
 
 
 def _check(subjects: Subjects) -> None:
-    """Call each subject once; refuse those that differ by more than roundings of float32."""
+    """Call each subject once; raise an error if results differ by more than float32 rounding."""
     answers = {name: np.asarray(call()) for name, call in subjects.items()}
     first, *others = answers
     for name in others:

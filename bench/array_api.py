@@ -1,7 +1,7 @@
-"""Runs the tests of the array API standard on sharded arrays, and on NumPy, and compares what passes.
+"""Runs the tests of the array API standard on sharded arrays, and on NumPy, and compares the tests that pass.
 
 ``python -m bench.array_api CHECKOUT`` takes the folder of a checkout of data-apis/array-api-tests with its submodule.
-Its requirements have to be installed. A case that passes with NumPy only is listed, with exit status 1.
+Its requirements must be installed. A case that passes with NumPy only is listed, with exit status 1.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LINE = re.compile(r"^(PASSED|FAILED|ERROR|SKIPPED|XFAIL\w*) (.+?)(?: - .*)?$")
 
 
 def module_of(mesh: str) -> str:
-    """Return what the tests import: NumPy, or a statement that makes the namespace of a mesh such as ``2x2``."""
+    """Return the import of the tests: NumPy, or a statement that creates the namespace of a mesh such as ``2x2``."""
     if mesh == "numpy":
         return "numpy"
     axes = ", ".join(f'"axis{place}": {size}' for place, size in enumerate(mesh.split("x")))

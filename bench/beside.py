@@ -1,4 +1,4 @@
-"""Rounds in alternation beside processes of this one's own, and what part of the machine others took meanwhile."""
+"""Alternating rounds beside own processes, and the fraction of the machine that others used."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ T = TypeVar("T")
 def alternate_beside(
     subjects: Mapping[str, Callable[[], T]], cpu_seconds: Callable[[], float], *, rounds: int
 ) -> tuple[dict[str, list[T]], float]:
-    """Measure several subjects in alternation, some of which are asked in processes that go on to live.
+    """Measure several subjects in alternation, some of which run in long-lived processes.
 
     Parameters
     ----------
     subjects : mapping of str to callable
     cpu_seconds : callable
-        Gives the processor time that those processes have used. They are children that have not ended, which
+        Returns the CPU time that those processes have used. They are running children, which
         :class:`~bench.machine.Others` counts as others.
     rounds : int
         Of each subject.
@@ -32,7 +32,7 @@ def alternate_beside(
     -------
     answers : dict of str to list
     share : float
-        Part of the cores' time that processes took which have nothing to do with this.
+        Fraction of the cores' time that unrelated processes used.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Foreign load: processes that keep a core busy each, wherever the system puts them."""
+"""Foreign load: processes that keep a core busy each, on any core that the system chooses."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ while os.getppid() == parent:
 
 @contextlib.contextmanager
 def busy_loops(count: int) -> Iterator[Callable[[], float]]:
-    """Run so many busy loops meanwhile.
+    """Run `count` busy loops within the context.
 
     Yields
     ------
     callable
-        Gives the processor time that they have used.
+        Returns the CPU time that they have used, in seconds.
 
     Examples
     --------

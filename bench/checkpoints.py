@@ -1,6 +1,6 @@
-"""Measures how fast checkpoints are saved and restored, against what the disk does with as many bytes in one go.
+"""Measures how fast checkpoints are saved and restored, compared with raw transfers of as many bytes.
 
-Then, what saving in the background costs a loop of NumPy calls, against a copy of the arrays, and saving in the loop.
+Also measures the cost of a background save for a loop of NumPy calls, compared with a copy and a blocking save.
 
 Run as ``python -m bench.checkpoints``; ``bench/README.md`` defines the columns.
 """
@@ -44,7 +44,7 @@ def _flush(path: Path) -> None:
 
 
 class _Disk:
-    """Writes and reads one file of as many bytes, in order, and nothing else: the rate of the disk, or of its cache."""
+    """Writes and reads one file of as many bytes sequentially: the rate of the disk, or of its cache."""
 
     def __init__(self, folder: Path, size_bytes: int) -> None:
         self.path = folder / "raw"
@@ -52,7 +52,7 @@ class _Disk:
         self._into = memoryview(bytearray(size_bytes))
 
     def write(self) -> None:
-        """Write a new file, bring it and its name to the disk."""
+        """Write a new file, and flush it and its directory entry to disk."""
         beside = self.path.with_suffix(".new")
         with beside.open("wb", buffering=0) as file:
             for begin in range(0, len(self._memory), _PIECE_BYTES):
@@ -82,7 +82,7 @@ class _Saved:
         self._checkpoint = ringlet.train.Checkpoint(variables=self._variables)
 
     def save(self) -> None:
-        """Save to a file that is on the disk afterwards."""
+        """Save to a file, and flush it to disk."""
         self._checkpoint.write(self.path)
 
     def restore(self) -> None:
@@ -90,7 +90,7 @@ class _Saved:
         self._checkpoint.read(self.path)
 
     def check(self) -> None:
-        """Compare what comes back with what was saved.
+        """Compare the restored values with the saved ones.
 
         Raises
         ------
@@ -141,7 +141,7 @@ class _Loop:
         return time.perf_counter() - begin
 
     def run(self, is_background: bool | None = None) -> dict[str, float]:
-        """Save, if at all, and make the steps; return the seconds of the call, of the loop, and of CPU of others."""
+        """Save if requested, and run the steps; return seconds of the save, the loop, and the CPU time of others."""
         os.sync()
         begin, cpu = time.perf_counter(), time.process_time() - time.thread_time()
         if is_background is not None:
@@ -159,7 +159,7 @@ _Answers = dict[str, list[dict[str, float]]]
 
 
 def _loop(folder: Path, size_bytes: int, rounds: int) -> _Answers:
-    """Time a loop without a save, with one in it, and with one in the background, in alternation."""
+    """Time a loop without a save, with a blocking save, and with a background save, in alternation."""
     loop = _Loop(folder, size_bytes)
     subjects: dict[str, Callable[[], dict[str, float]]] = {
         "copy": lambda: {"call": loop.copy()},
@@ -199,7 +199,7 @@ def _seconds(action: Callable[[], None], before: Callable[[], None]) -> float:
 
 
 def _forget(path: Path) -> None:
-    """Have the system drop what it keeps of a file in memory."""
+    """Drop a file from the page cache."""
     descriptor = os.open(path, os.O_RDONLY)
     os.fsync(descriptor)
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -207,14 +207,14 @@ def _forget(path: Path) -> None:
 
 
 def _keep(path: Path) -> None:
-    """Have the system keep a file in memory."""
+    """Keep a file in the page cache."""
     with path.open("rb", buffering=0) as file:
         while file.read(_PIECE_BYTES):
             pass
 
 
 def _subjects(folder: Path, size_bytes: int) -> dict[str, Callable[[], float]]:
-    """Everything to time by name, after the answer was checked."""
+    """Return all subjects to time by name, after checking the result."""
     disk, saved = _Disk(folder, size_bytes), _Saved(folder, size_bytes)
     saved.check()
     disk.write()
@@ -244,12 +244,12 @@ def _rows(size_bytes: int, seconds: dict[str, list[float]]) -> Iterator[list[str
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Check, measure in alternation, print the table and the goals, and write what was asked for.
+    """Check, measure in alternation, print the table and the goals, and write the requested files.
 
     Returns
     -------
     int
-        0: a missed goal is a finding, not a failure. A wrong answer raises.
+        0, even if a goal was missed. A wrong result raises an error.
     """
     parser = argparse.ArgumentParser(prog="python -m bench.checkpoints", description=__doc__)
     parser.add_argument("--bytes", type=harness.parse_sizes, default=None, help="of the variables, such as 64MiB,1GiB")

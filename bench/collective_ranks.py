@@ -36,7 +36,7 @@ class CollectiveRanks:
     Parameters
     ----------
     cell : Cell
-        Of whose operation the result has the dtype of its input.
+        A cell whose operation preserves the dtype.
     region_seconds : float
         Length of a timed region.
     pin : bool
@@ -94,7 +94,7 @@ class CollectiveRanks:
         return Sample(region.seconds_per_call, region.faults_per_call, slowest)
 
     def _clear(self, rank: int) -> None:
-        """Zero both buffers: repeated sums in place would grow without bound; zeros cost the same and stay."""
+        """Zero both buffers: repeated in-place sums would grow without bound, and zeros cost the same."""
         self._x[rank].fill(0)
         self._y[rank].fill(0)
 

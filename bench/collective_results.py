@@ -13,7 +13,7 @@ __all__ = ["CollectiveResult", "table"]
 
 @dataclass(frozen=True)
 class CollectiveResult(Result):
-    """A result of another collective than all-reduce.
+    """A result of a collective other than all-reduce.
 
     Attributes
     ----------
@@ -23,14 +23,14 @@ class CollectiveResult(Result):
     collective: str = ""
 
     def as_dict(self) -> dict[str, object]:
-        """Give the rounds and the medians as JSON can hold them."""
+        """Return the rounds and the medians as JSON values."""
         rest = super().as_dict()
         del rest["algorithm"]
         return {"collective": self.collective, **rest}
 
 
 def table(results: Sequence[CollectiveResult]) -> str:
-    """Lay out what was measured; ``bench/README.md`` defines the columns."""
+    """Return the results as a table; ``bench/README.md`` defines the columns."""
     columns = (
         "collective", "variant", "ranks", "size", "time", "spread", "algbw", "limit", "x limit", "faults", "slowest",
         "GIL round", "C++ time", "C++ x limit", "C++ faults", "C++ slowest", "others",

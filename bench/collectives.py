@@ -1,4 +1,4 @@
-"""Measures how long the collectives beside all-reduce take between replica threads, against what the machine allows.
+"""Measures the time of collectives other than all-reduce between threads, compared with the limit of the machine.
 
 Run as ``python -m bench.collectives --ranks 2,4 --bytes 1KiB:64MiB``; ``bench/README.md`` defines the columns.
 """
@@ -31,7 +31,7 @@ Pair = tuple[str, str]  # collective, variant
 
 
 def pairs_of(cell: Cell, collectives: Sequence[str], variants: Sequence[str]) -> list[Pair]:
-    """Give the collectives and variants that the cell's size, dtype and operation allow.
+    """Return the collectives and variants that the cell's size, dtype and operation allow.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def _native_samples(program: Path, cell: Cell, pairs: Sequence[Pair], region: fl
 
 
 def _limits(probe: limits.Probe, cell: Cell, pairs: Sequence[Pair], floor: float) -> dict[Pair, float]:
-    """Seconds that each needs at best, from bandwidths that are measured once for all of them."""
+    """Return the minimum seconds of each pair, from bandwidths that are measured once for all."""
     steps = [
         step
         for collective, variant in pairs
@@ -100,7 +100,7 @@ def measure_cell(
     programs : Programs
     probe : Probe
     floor : float
-        Seconds that no call can beat.
+        Minimum seconds of any call.
 
     Returns
     -------
@@ -150,12 +150,12 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print the table and the goals, and write what was asked for.
+    """Measure, print the table and the goals, and write the requested files.
 
     Returns
     -------
     int
-        0: a missed goal is a finding and not a failure. A wrong answer raises.
+        0, even if a goal was missed. A wrong result raises an error.
     """
     options = _parse(arguments)
     machine = describe_machine()

@@ -1,4 +1,4 @@
-"""What the commands that sweep ranks and sizes share: options, and the cells that fit into memory."""
+"""Common code of commands that sweep ranks and sizes: options, and the cells that fit into memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["cells", "parse", "sweep_parser", "words"]
 
 
 def words(allowed: Sequence[str]) -> Callable[[str], list[str]]:
-    """Give what reads a list of words of which each must be allowed.
+    """Return a parser of a list of words, each of which must be allowed.
 
     Examples
     --------
@@ -36,17 +36,17 @@ def words(allowed: Sequence[str]) -> Callable[[str], list[str]]:
 def sweep_parser(
     name: str, description: str | None, *, ranks: str, sizes: str, dtypes: Sequence[str] = DTYPES
 ) -> argparse.ArgumentParser:
-    """Give a parser of what every sweep takes: ranks, sizes, dtype, operation, and how long to measure.
+    """Return a parser of the options of every sweep: ranks, sizes, dtype, operation and duration.
 
     Parameters
     ----------
     name : str
-        Of the module in ``bench``.
+        Name of the module in ``bench``.
     description : str
     ranks, sizes : str
         The defaults.
     dtypes : sequence of str
-        What ``--dtype`` may be.
+        The allowed values of ``--dtype``.
     """
     parser = argparse.ArgumentParser(prog=f"python -m bench.{name}", description=description)
     counts, lengths = harness.parse_counts, harness.parse_sizes
@@ -61,12 +61,12 @@ def sweep_parser(
 
 
 def parse(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Read the command line of a sweep, and refuse what no cell can be.
+    """Parse the command line of a sweep, and reject impossible cells.
 
     Raises
     ------
     SystemExit
-        If there is no such operation on the dtype, or a size is no whole number of elements.
+        If the dtype does not support the operation, or a size is not a whole number of elements.
     """
     options = parser.parse_args(arguments)
     dtype = dtype_named(options.dtype)
@@ -80,14 +80,14 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> a
 
 
 def cells(options: Any, memory_needed_bytes: Callable[[int, int], int]) -> Iterator[Cell]:
-    """Give the cells of a sweep one by one, and say which is next, or left out for want of memory.
+    """Yield the cells of a sweep; print which cell is next, or skipped for lack of memory.
 
     Parameters
     ----------
     options : Namespace
-        As :func:`parse` gives it.
+        The result of :func:`parse`.
     memory_needed_bytes : callable
-        Of a number of ranks and a size.
+        Returns the bytes for a number of ranks and a size.
 
     Yields
     ------

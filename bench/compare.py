@@ -1,7 +1,7 @@
 """Measures ringlet, between threads and between processes, beside MPI, gloo, JAX, TensorFlow and NumPy, in alternation.
 
-Run as ``python -m bench.compare --ranks 2,4,8 --bytes 8B:64MiB``, after ``python -m bench.environments`` has made what
-the peers need; ``bench/README.md`` says how each is asked.
+Run as ``python -m bench.compare --ranks 2,4,8 --bytes 8B:64MiB``, after ``python -m bench.environments``, which
+creates the environments of the peers; ``bench/README.md`` describes each measurement.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ _MOST_MEMORY = 0.7
 
 
 def chosen_peers(wanted: Sequence[str] | None, folder: Path) -> list[str]:
-    """Give the peers to measure: those asked for, or all of which the environment is ready.
+    """Return the peers to measure: the requested ones, or all whose environments are ready.
 
     Parameters
     ----------
     wanted : sequence of str, optional
-        Names; every one of them must be ready.
+        Names of peers, all of which must be ready.
     folder : Path
-        Where the environments lie.
+        Folder of the environments.
 
     Raises
     ------
     FileNotFoundError
-        If an environment is missing that was asked for, or without which a comparison says too little.
+        If a requested or required environment is missing.
     """
     missing = missing_environments(folder, wanted or DEFAULT_PEERS)
     needed = [name for name in missing if wanted or ENVIRONMENTS[name].is_required]
@@ -109,7 +109,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 class _Comparison:
-    """All cells of a run, and what came of them."""
+    """All cells of a run, and their results."""
 
     def __init__(self, options: argparse.Namespace, peers: Sequence[str]) -> None:
         self._options = options
@@ -200,7 +200,7 @@ def _first_line(failure: Failure) -> str:
 
 
 def _command(options: argparse.Namespace) -> str:
-    """What to type to measure the same; where files lie changes nothing."""
+    """Return the command line that repeats the measurement, without paths."""
     told = {
         "ranks": ",".join(map(str, options.ranks)),
         "bytes": ",".join(harness.format_bytes(size).replace(" ", "") for size in options.bytes),
@@ -226,12 +226,12 @@ def _end_in_order(signal_number: int, _: object) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print the tables and the goals, and write what was asked for.
+    """Measure, print the tables and the goals, and write the requested files.
 
     Returns
     -------
     int
-        0: a missed goal is a finding, not a failure. 2 if environments are missing. A wrong answer of ringlet raises.
+        0, even if a goal was missed; 2 if environments are missing. A wrong result of ringlet raises an error.
     """
     options = _parse(arguments)
     try:

@@ -1,4 +1,4 @@
-"""Ringlet's all-reduce from one thread that has the buffers of all ranks, asked like the peers."""
+"""Ringlet's all-reduce from one thread that has the buffers of all ranks, in the interface of peers."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ class ControllerThread(Peer):
         self._y: list[Array] = []
 
     def allocate(self, count: int, dtype: np.dtype[Any]) -> None:
-        """Make an input and an output for every rank."""
+        """Allocate an input and an output for every rank."""
         self._x, self._y = ([np.zeros(count, dtype) for _ in range(self.num_ranks)] for _ in range(2))
 
     def release(self) -> None:
-        """Forget all arrays."""
+        """Release all arrays."""
         self._x, self._y = [], []
 
     def fill(self) -> None:
-        """Write the inputs, and what is no answer."""
+        """Write the inputs, and invalid values to the outputs."""
         for rank, (x, y) in enumerate(zip(self._x, self._y, strict=True)):
             fill(x, rank)
             y.fill(1)
@@ -49,11 +49,11 @@ class ControllerThread(Peer):
             array.fill(0)
 
     def call(self, collective: str, variant: str) -> Callable[[], object]:
-        """Give what makes one call: a plan, which looks at its arguments once, as a loop would use it."""
+        """Return a function that makes one call: a plan, which checks its arguments once, as in a loop."""
         return self._group.plan_all_reduce_all(self._x, outs=self._x if variant == "in_place" else self._y)
 
     def complaint(self, collective: str, variant: str) -> str | None:
-        """Compare the result of every rank with what it must be."""
+        """Compare the result of every rank with the expected result."""
         results = self._x if variant == "in_place" else self._y
         found = (complaint_about(given, collective, rank, self.num_ranks) for rank, given in enumerate(results))
         return next((complaint for complaint in found if complaint is not None), None)

@@ -1,4 +1,4 @@
-"""How many times as fast as its peers ringlet is to be, and whether a run reached it."""
+"""Goals of ringlet's speed relative to its peers, and whether a run reached them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WHERE = {
 
 @dataclass(frozen=True)
 class _Rule:
-    """How many times as fast ringlet is to be at which tasks; None: only told. Each of `who` has rows of its own."""
+    """A required speed ratio for some tasks; None to report without a goal. Each of `who` has separate rows."""
 
     number: str
     ranks: tuple[int, ...]
@@ -87,26 +87,26 @@ _RULES = (
 
 @dataclass(frozen=True)
 class PeerGoal:
-    """One goal, and the peer that it was held against.
+    """A goal, and the peer that ringlet was compared with.
 
     Attributes
     ----------
     goal : Goal
-        Its verdict is ``"-"`` where nothing is wanted.
+        Its verdict is ``"-"`` without a required ratio.
     best_peer : str
-        The fastest of those that count, with its time.
+        The fastest relevant peer, with its time.
     """
 
     goal: Goal
     best_peer: str = field(default="-")
 
     def as_dict(self) -> dict[str, object]:
-        """Give the fields as JSON can hold them."""
+        """Return the fields as JSON values."""
         return {**asdict(self.goal), "best_peer": self.best_peer}
 
 
 def peer_goals(measured: Sequence[Measured]) -> list[PeerGoal]:
-    """Hold what was measured against every goal that speaks of peers.
+    """Compare the measurements with every goal about peers.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def peer_goals(measured: Sequence[Measured]) -> list[PeerGoal]:
     Returns
     -------
     list of PeerGoal
-        Tasks that ringlet or all peers of a goal have no time of are left out.
+        Tasks for which ringlet or all peers of a goal have no time are omitted.
     """
     goals = [goal for rule in _RULES for goal in _held_against(rule, measured)]
     goals += [PeerGoal(_controller_goal(one)) for one in measured if _is_smallest_of_controller(one)]
@@ -123,12 +123,12 @@ def peer_goals(measured: Sequence[Measured]) -> list[PeerGoal]:
 
 
 def in_order(goals: Iterable[PeerGoal]) -> list[PeerGoal]:
-    """Sort goals by their numbers; those of one number stay as they were."""
+    """Sort goals by number, stably."""
     return sorted(goals, key=lambda held: (len(held.goal.number.rstrip("b")), held.goal.number))
 
 
 def goal_rows(goals: Iterable[PeerGoal]) -> list[tuple[str, ...]]:
-    """Give the rows of a table: goal, what, wanted, reached, best peer, verdict."""
+    """Return the rows of a table: goal, what, wanted, reached, best peer, verdict."""
     return [
         (held.goal.number, held.goal.what, held.goal.goal, held.goal.reached, held.best_peer, held.goal.verdict)
         for held in goals

@@ -20,7 +20,7 @@ __all__ = ["CellMeasurement", "memory_needed_bytes"]
 
 
 def memory_needed_bytes(num_ranks: int, size_bytes: int, num_jobs: int) -> int:
-    """Most memory that a cell has in use: threads three times, of which one in C++, and so many jobs, 2 P N each.
+    """Return the peak memory of a cell: three sets of threads, one of them in C++, and `num_jobs` jobs, 2 P N each.
 
     Examples
     --------
@@ -37,21 +37,21 @@ class CellMeasurement:
     Attributes
     ----------
     team : PeerTeam
-        Peers, and ringlet's processes where they are measured.
+        Peers, and ringlet's processes if they are measured.
     programs : Programs
     probe : Probe
     floor : float
-        Seconds that nothing can beat at this number of ranks.
+        Minimum seconds of any call at this number of ranks.
     collectives : sequence of str
     region_seconds : float
         Length of one timed region.
     rounds : int
     keep : bool
-        Peers keep their buffers between questions.
+        Whether peers keep their buffers between questions.
     pin : bool
-        Bind the ranks of ringlet in Python to cores; the peers are started one way or the other.
+        Whether to bind the ranks of ringlet in Python to cores; peers decide when they are started.
     load_seconds : callable
-        Gives the processor time of processes that are part of the measurement and keep cores busy.
+        Returns the CPU time of processes that are part of the measurement and keep cores busy.
     """
 
     team: PeerTeam
@@ -66,17 +66,17 @@ class CellMeasurement:
     load_seconds: Callable[[], float] = float
 
     def measure(self, cell: Cell) -> tuple[list[Measured], list[Result]]:
-        """Check everybody's answers, measure everybody in every round, and check ringlet's answers once more.
+        """Check all results, measure all subjects in every round, and check ringlet's results again.
 
         Returns
         -------
         tuple of list of Measured and list of Result
-            All times; and those of ringlet with its limits, as ``bench.goals`` takes them.
+            All times; and the results of ringlet with its limits, for ``bench.goals``.
 
         Raises
         ------
         WrongAnswerError
-            If ringlet's answer is wrong. A peer's wrong answer is a time that there is not.
+            If ringlet's result is wrong. A wrong result of a peer counts as a missing time.
         """
         ours = RingletSubjects(
             cell, self.collectives, region_seconds=self.region_seconds,
@@ -103,7 +103,7 @@ class CellMeasurement:
     def _rounds(
         self, ours: RingletSubjects, cell: Cell, asked: Sequence[tuple[str, Task]]
     ) -> tuple[dict[str, list[Any]], float]:
-        """All answers by subject, and the part of the cores that others took meanwhile."""
+        """Return all answers by subject, and the fraction of the cores' time used by others."""
         subjects: dict[str, Callable[[], Any]] = {}
         for collective in self.collectives:
             # One after the other what is compared: a machine drifts within a round, too.

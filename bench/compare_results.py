@@ -1,4 +1,4 @@
-"""What a comparison measured: seconds by who, what and size, one for each round, and the ratios that follow."""
+"""Results of a comparison: seconds per round by subject, task and size, and their ratios."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LIMIT = "limit"
 
 @dataclass(frozen=True, order=True)
 class Task:
-    """What everybody is asked to do.
+    """The task of all subjects.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Measured:
-    """The times of one task by one of those compared.
+    """The times of one task by one subject.
 
     Attributes
     ----------
@@ -47,11 +47,11 @@ class Measured:
     family : str
         ``"ringlet"``, ``"limit"``, or a peer's.
     seconds : tuple of float
-        Of one call, one for each round; empty if there is no time.
+        Seconds of one call, one for each round; empty if there is no time.
     failure : str
-        Why there is none, in a word.
+        Reason for a missing time, in a word.
     others : float
-        Part of the cores' time that processes of others took meanwhile.
+        Fraction of the cores' time that other processes used.
     """
 
     task: Task
@@ -63,18 +63,18 @@ class Measured:
 
     @property
     def median(self) -> float:
-        """Middle of the rounds."""
+        """Median of the rounds."""
         return Statistics(self.seconds).median
 
     def as_dict(self) -> dict[str, object]:
-        """Give the fields, and the median, as JSON can hold them."""
+        """Return the fields and the median as JSON values."""
         spread = {"median": self.median, "spread": Statistics(self.seconds).spread} if self.seconds else {}
         return {**asdict(self.task), "who": self.who, "family": self.family, "seconds": list(self.seconds),
                 "failure": self.failure, "others": self.others, **spread}  # fmt: skip
 
 
 def ratio(numerator: Measured, denominator: Measured) -> float:
-    """Median over rounds of the ratio inside a round.
+    """Return the median of the ratios within each round.
 
     Examples
     --------
@@ -86,6 +86,6 @@ def ratio(numerator: Measured, denominator: Measured) -> float:
 
 
 def best_of(measured: Iterable[Measured], families: Sequence[str]) -> Measured | None:
-    """Give the one of these families with the smallest median; None if none of them has a time."""
+    """Return the result of these families with the smallest median; None if none has a time."""
     timed = [one for one in measured if one.family in families and one.seconds]
     return min(timed, key=lambda one: one.median, default=None)

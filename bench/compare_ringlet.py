@@ -1,4 +1,4 @@
-"""What this process measures of ringlet in one cell of a comparison, and the limits of the machine."""
+"""Measurements of ringlet in this process for one cell of a comparison, and the limits of the machine."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def can_be_cut(cell: Cell) -> bool:
 
 
 class RingletSubjects:
-    """What is measured of ringlet in one cell; answers are checked when it is made, and again by `verify`.
+    """The measurements of ringlet in one cell; the constructor and `verify` check the results.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class RingletSubjects:
     programs : Programs
     probe : Probe
     floor : float
-        Seconds that nothing can beat.
+        Minimum seconds of any call.
 
     Raises
     ------
@@ -90,7 +90,7 @@ class RingletSubjects:
         self._all_reduce.clear()
 
     def verify(self) -> None:
-        """Check the answers of Python threads; the programs in C++, and the thread with all buffers, check their own.
+        """Check the results of Python threads; C++ programs and the thread with all buffers check their own results.
 
         Raises
         ------
@@ -103,7 +103,7 @@ class RingletSubjects:
                 self._others.verify(collective, variant)
 
     def subjects(self, collective: str) -> dict[str, Callable[[], Any]]:
-        """Give what to measure of one collective, by names that no peer has."""
+        """Return the measurements of one collective, by names that no peer has."""
         variants = [variant for name, variant in self._pairs if name == collective]
         if not variants:
             return {}
@@ -119,7 +119,7 @@ class RingletSubjects:
         return subjects
 
     def measured(self, rounds: Rounds, others: float) -> Iterator[Measured]:
-        """Give the times that were taken, limits first."""
+        """Yield the measured times, limits first."""
         for collective, variant in self._pairs:
             task = Task(self._cell.num_ranks, collective, variant, self._cell.size_bytes)
             times = {
@@ -136,9 +136,9 @@ class RingletSubjects:
     def results(
         self, rounds: Rounds, others: float, processes: Mapping[Pair, Sequence[Sample]] = MappingProxyType({})
     ) -> list[Result]:
-        """Give what threads, and `processes`, did as ``bench.goals`` takes it.
+        """Return the results of threads and of `processes` for ``bench.goals``.
 
-        An all-reduce is a `Result`, others are their own kind.
+        An all-reduce is a `Result`; other collectives have their own class.
         """
         results = []
         for collective, variant in self._pairs:

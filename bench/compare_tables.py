@@ -14,7 +14,7 @@ __all__ = ["Section", "as_markdown", "as_text", "disturbance_section", "panels",
 
 @dataclass(frozen=True)
 class Section:
-    """One table below a title, with what must be said before it.
+    """A titled table, with introductory text.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ def as_markdown(sections: Sequence[Section]) -> str:
 
 
 def time_sections(measured: Sequence[Measured]) -> Iterator[Section]:
-    """Give one table of medians for each number of ranks, collective and variant: who, and a column for each size."""
+    """Yield a table of medians for each number of ranks, collective and variant, with a column for each size."""
     for group, members in _groups(measured):
         who = list(dict.fromkeys(one.who for one in members))
         sizes = _sizes(members)
@@ -74,7 +74,7 @@ def time_sections(measured: Sequence[Measured]) -> Iterator[Section]:
 
 
 def ratio_sections(measured: Sequence[Measured]) -> Iterator[Section]:
-    """Give one table for each of the same groups: ringlet over the limit and everybody over ringlet, inside rounds."""
+    """Yield a table for each of these groups: ringlet / limit, and each peer / ringlet, within rounds."""
     for group, members in _groups(measured):
         sizes = _sizes(members)
         found = {(one.who, one.task.size_bytes): one for one in members}
@@ -87,7 +87,7 @@ def ratio_sections(measured: Sequence[Measured]) -> Iterator[Section]:
 
 
 def _pairs(members: Sequence[Measured]) -> Iterator[tuple[str, str]]:
-    """Who is divided by whom: one thread with all buffers only stands beside NumPy, whose question it answers."""
+    """Yield the pairs to divide; one thread with all buffers is compared with NumPy only, which does the same job."""
     families = {one.who: one.family for one in members}
     for ours in (PYTHON, CPP, PROCESSES, PRIVATE, CONTROLLER):
         if ours in families:
@@ -98,7 +98,7 @@ def _pairs(members: Sequence[Measured]) -> Iterator[tuple[str, str]]:
 
 
 def disturbance_section(measured: Sequence[Measured]) -> Section:
-    """Give the part of the cores that others took, for each number of ranks and size."""
+    """Return the fraction of the cores' time used by others, for each number of ranks and size."""
     shares = {(one.task.num_ranks, one.task.size_bytes): one.others for one in measured}
     counts, sizes = (sorted({key[i] for key in shares}) for i in range(2))
     rows = [

@@ -1,4 +1,4 @@
-"""Measures an all-reduce by one thread that has the buffers of all ranks, against the best that NumPy does.
+"""Measures an all-reduce by one thread that has the buffers of all ranks, compared with the fastest NumPy code.
 
 Run as ``python -m bench.controller --ranks 2,4,8 --bytes 8B:64MiB``; ``bench/README.md`` defines the columns.
 """
@@ -41,7 +41,7 @@ _BLOCKS = (32 << 10, 128 << 10, 512 << 10)
 
 
 def ringlet_calls(job: str, workers: str) -> list[str]:
-    """Give the expressions that do a job on a list of buffers ``x``, into ``r``, a list ``y``, or ``x`` itself.
+    """Return the expressions that do a job on a list of buffers ``x``, into ``r``, a list ``y``, or ``x`` itself.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def ringlet_calls(job: str, workers: str) -> list[str]:
 
 
 def numpy_ways(job: str, num_ranks: int, block_bytes: Sequence[int]) -> dict[str, str]:
-    """Give the statements by which NumPy does the same, by name.
+    """Return NumPy statements for the same job, by name.
 
     Parameters
     ----------
@@ -122,12 +122,12 @@ class Controller:
         }  # fmt: skip
 
     def numpy_ways(self, job: str) -> dict[str, str]:
-        """Give the ways that NumPy has for buffers of this size."""
+        """Return the NumPy statements for buffers of this size."""
         sizes = [size for size in _BLOCKS if size < self._cell.size_bytes]
         return numpy_ways(job, self._cell.num_ranks, sizes)
 
     def verify(self, job: str) -> None:
-        """Compare what every call and way gives with the reference; afterwards the buffers hold zeros.
+        """Compare the result of every call and statement with the reference; afterwards the buffers hold zeros.
 
         Raises
         ------
@@ -147,7 +147,7 @@ class Controller:
             array.fill(0)  # sums in place would grow without bound; zeros cost the same and stay
 
     def measure(self, job: str, statement: str) -> float:
-        """Seconds of one run of a statement."""
+        """Return the seconds of one run of a statement."""
         timer = timeit.Timer(statement, globals=self._names_for(job))
         timer.timeit(2)
         first = timer.timeit(3) / 3
@@ -176,7 +176,7 @@ class Controller:
 
 
 def _check(values: Inputs, results: Sequence[Array], who: str) -> None:
-    """Compare the first result with the reference, and the others with the first: computing it is what takes time."""
+    """Compare the first result with the reference, which is slow to compute, and the others with the first."""
     first = results[0]
     values.check(first, who)
     for rank, array in enumerate(results):
@@ -204,7 +204,7 @@ def _measure_job(cell: Cell, job: str, controller: Controller, rounds: int) -> C
 
 
 def memory_needed_bytes(num_ranks: int, size_bytes: int) -> int:
-    """Most memory that a cell has in use: inputs, outputs, a stack of the inputs, and two results.
+    """Return the peak memory of a cell: inputs, outputs, a stack of the inputs, and two results.
 
     Examples
     --------
@@ -227,12 +227,12 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print the table and the goals, and write what was asked for.
+    """Measure, print the table and the goals, and write the requested files.
 
     Returns
     -------
     int
-        0: a missed goal is a finding and not a failure. A wrong answer raises.
+        0, even if a goal was missed. A wrong result raises an error.
     """
     options = _parse(arguments)
     machine = describe_machine()

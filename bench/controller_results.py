@@ -1,4 +1,4 @@
-"""The figures of a benchmark of one thread that has the buffers of all ranks, beside NumPy."""
+"""Results of a benchmark of one thread that has the buffers of all ranks, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Rounds = Mapping[str, Sequence[float]]
 
 @dataclass(frozen=True)
 class ControllerResult:
-    """Everything measured of one job in one cell; sequences have one entry per round.
+    """All measurements of one job in one cell; sequences have one entry per round.
 
     Attributes
     ----------
@@ -24,11 +24,11 @@ class ControllerResult:
     job : {"shared", "out", "in_place"}
         One result; a result in a buffer of every rank; or in place of every rank's own.
     ringlet : mapping of str to mapping of str to sequence of float
-        Seconds of one call, by workers (``"default"``, ``"1"``, ``"2"``) and by what is called.
+        Seconds of one call, by workers (``"default"``, ``"1"``, ``"2"``) and by call.
     numpy : mapping of str to sequence of float
-        Seconds of one job, by how it is done.
+        Seconds of one job, by statement.
     others : float
-        Part of the cores' time that other processes took meanwhile.
+        Fraction of the cores' time that other processes used.
     """
 
     cell: Cell
@@ -38,11 +38,11 @@ class ControllerResult:
     others: float
 
     def fastest(self, workers: str) -> str:
-        """Give the call that took the least median time."""
+        """Return the call with the smallest median time."""
         return _fastest(self.ringlet[workers])
 
     def fastest_numpy(self) -> str:
-        """Give the way that took NumPy the least median time."""
+        """Return the NumPy statement with the smallest median time."""
         return _fastest(self.numpy)
 
     def time(self, workers: str) -> Statistics:
@@ -55,7 +55,7 @@ class ControllerResult:
         return harness.ratios(self.numpy[self.fastest_numpy()], ours)
 
     def as_dict(self) -> dict[str, object]:
-        """Give the rounds and the medians as JSON can hold them."""
+        """Return the rounds and the medians as JSON values."""
         return {
             **asdict(self.cell), "job": self.job, "others": self.others,
             "rounds": {
@@ -76,7 +76,7 @@ def _fastest(rounds: Rounds) -> str:
 
 
 def table(results: Sequence[ControllerResult]) -> str:
-    """Lay out what was measured; ``bench/README.md`` defines the columns."""
+    """Return the results as a table; ``bench/README.md`` defines the columns."""
     columns = (
         "job", "ranks", "size", "workers", "time", "spread", "call", "NumPy", "by", "NumPy / ringlet", "others",
     )  # fmt: skip

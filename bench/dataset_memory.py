@@ -1,4 +1,4 @@
-"""How much memory a pipeline takes over a file that is larger than it should ever hold, in a process of its own."""
+"""Memory of a pipeline over a file that is larger than its buffers, in a separate process."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ print(json.dumps({"records": records, "grown": max(0, status("VmHWM") - before)}
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """What a pipeline over a file took.
+    """Memory use of a pipeline over a file.
 
     Attributes
     ----------
     file_bytes : int
     buffer_bytes : int
-        What the operations of the pipeline are told to hold.
+        Total buffer size of the operations of the pipeline.
     grown_bytes : int
-        Peak of resident memory less what there was before.
+        Peak resident memory minus the resident memory before.
     """
 
     file_bytes: int
@@ -58,7 +58,7 @@ class MemoryUse:
 
 
 def memory_over(folder: Path, file_bytes: int) -> MemoryUse:
-    """Read a file of records through a shuffle, batches and a prefetch, and give what that took.
+    """Read a file of records through a shuffle, batches and a prefetch, and return the memory use.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""tf.data and PyTorch's DataLoader, asked the questions of ``bench.datasets`` in processes of their own."""
+"""tf.data and PyTorch's DataLoader, asked the questions of ``bench.datasets`` in separate processes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _START_SECONDS, _ANSWER_SECONDS = 120.0, 300.0
 
 
 def peer_title(peer: str, variant: str, title: str) -> str:
-    """Give the name under which a peer's answer to a question is kept.
+    """Return the title of a peer's answer to a question.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class DatasetPeers:
     Parameters
     ----------
     folder : Path
-        Where ``bench.environments`` put their environments.
+        Folder of the environments of ``bench.environments``.
     replica_counts : sequence of int
     sizes : Sizes
     records : Path
@@ -83,7 +83,7 @@ class DatasetPeers:
         self._stack.close()
 
     def subjects(self, asked: Mapping[str, Question], region_seconds: float) -> dict[str, Callable[[], float]]:
-        """Give what measures each question, by :func:`peer_title`; a wrong or late answer raises PeerFailure."""
+        """Return the measurements by :func:`peer_title`; a wrong or late answer raises PeerFailure."""
         found: dict[str, Callable[[], float]] = {}
         for (peer, count), process in self._processes.items():
             for name, variants in process.variants.items():
@@ -95,7 +95,7 @@ class DatasetPeers:
         return found
 
     def cpu_seconds(self) -> float:
-        """Processor time that all of them have used."""
+        """CPU time of all processes, in seconds."""
         return sum(process.cpu_seconds() for process in self._processes.values())
 
 

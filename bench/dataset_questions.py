@@ -1,4 +1,4 @@
-"""What datasets are asked to do while they are timed, each with the answer that it must give; and NumPy's own loops."""
+"""Timed operations on datasets, each with its expected answer, and NumPy loops for comparison."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ SHUFFLED, RANGE, RECORDS = "shuffled batches", "range", "TFRecord"
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much data there is.
+    """Sizes of the data.
 
     Attributes
     ----------
     rows, columns : int
-        Of the array that is shuffled, float32, beside a label for each row.
+        Shape of the shuffled float32 array, which has a label for each row.
     batch : int
         Rows in a global batch.
     records, record_bytes : int
-        Of the file that is read.
+        Number and size of the records in the file.
     split_bytes : tuple of int
-        Sizes of the global batches whose cutting is timed.
+        Sizes of the global batches whose splitting is timed.
     large_file_bytes : int
-        Of the file over which memory is watched.
+        Size of the file in the memory test.
     """
 
     rows: int
@@ -66,7 +66,7 @@ _SPLIT_STEPS = 200
 
 
 def numpy_title(title: str) -> str:
-    """Give the name under which NumPy's answer to a question is kept.
+    """Return the title of NumPy's answer to a question.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def numpy_title(title: str) -> str:
 
 
 def split_title(size_bytes: int) -> str:
-    """Give the name of the question that cuts batches of one size.
+    """Return the title of the question that splits batches of one size.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def _require(is_right: bool, what: str) -> None:
 
 
 def _count(steps: Any) -> int:
-    """Go through all steps, as a training loop does, and give their number."""
+    """Iterate over all steps, as a training loop does, and return their number."""
     number = 0
     for number, _ in enumerate(steps, 1):  # noqa: B007 - the last one is the answer
         pass
@@ -115,7 +115,7 @@ def _count(steps: Any) -> int:
 
 
 def _checked(steps: Callable[[], Any], sizes: Sizes, num_batches: int, what: str) -> Callable[[Any], None]:
-    """Make a check: each label once, beside its row, in the right number of steps."""
+    """Return a check that each label occurs once, with its row, in the expected number of steps."""
 
     def check(given: Any) -> None:
         features, labels = zip(*(pair for step in steps() for pair in _parts(step)), strict=True)
@@ -128,7 +128,7 @@ def _checked(steps: Callable[[], Any], sizes: Sizes, num_batches: int, what: str
 
 
 def _parts(step: Any) -> Iterator[tuple[Any, Any]]:
-    """Features and labels of each replica."""
+    """Yield the features and labels of each replica."""
     if isinstance(step, list):
         yield from step
     elif isinstance(step[0], ringlet.DistributedValues):
@@ -205,14 +205,14 @@ def _splits(sizes: Sizes) -> Iterator[tuple[str, Question]]:
 
 
 def questions(sizes: Sizes, replica_counts: Sequence[int], records: Path) -> dict[str, Question]:
-    """Everything that is asked, by title.
+    """Return all questions, by title.
 
     Parameters
     ----------
     sizes : Sizes
     replica_counts : sequence of int
     records : Path
-        A file that `write_records` wrote.
+        A file written by `write_records`.
 
     Returns
     -------

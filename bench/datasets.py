@@ -1,4 +1,4 @@
-"""Measures what datasets cost: shuffled batches of arrays, their distribution, records of files, and memory.
+"""Measures the cost of datasets: shuffled batches of arrays, their distribution, records of files, and memory.
 
 Run as ``python -m bench.datasets``; ``--environments FOLDER`` measures tf.data and PyTorch's DataLoader beside it.
 ``bench/README.md`` defines the columns.
@@ -94,7 +94,7 @@ def _row(title: str, seconds: Sequence[float], answers: Answers, sizes: Sizes) -
 
 
 def _measured(options: argparse.Namespace, sizes: Sizes, folder: Path) -> tuple[dict[str, list[float]], float]:
-    """Seconds of everything in every round, and the part of the cores that other processes took meanwhile."""
+    """Return the seconds of all subjects in every round, and the fraction of the cores' time used by others."""
     records = folder / "records.tfrecord"
     write_records(records, sizes.records, sizes.record_bytes)
     asked = questions(sizes, options.replicas, records)
@@ -109,12 +109,12 @@ def _measured(options: argparse.Namespace, sizes: Sizes, folder: Path) -> tuple[
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Check, measure in alternation, print the table and the goals, and write what was asked for.
+    """Check, measure in alternation, print the table and the goals, and write the requested files.
 
     Returns
     -------
     int
-        0: a missed goal is a finding, not a failure. A wrong answer raises.
+        0, even if a goal was missed. A wrong result raises an error.
     """
     parser = argparse.ArgumentParser(prog="python -m bench.datasets", description=__doc__)
     parser.add_argument("--replicas", type=harness.parse_counts, default=[2, 8], help="such as 2,8")

@@ -1,6 +1,6 @@
-"""Measures what modelling a TPU slice costs: topologies, device assignments and look-ups, up to more than a pod.
+"""Measures the cost of modelling a TPU slice: topologies, device assignments and look-ups, up to more than a pod.
 
-Run as ``python -m bench.device_assignment``; ``--environments FOLDER`` asks TensorFlow the same. ``bench/README.md``
+Run as ``python -m bench.device_assignment``; ``--environments FOLDER`` measures TensorFlow too. ``bench/README.md``
 defines the columns.
 """
 
@@ -52,7 +52,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Question:
-    """One thing to time.
+    """A timed operation.
 
     Attributes
     ----------
@@ -60,11 +60,11 @@ class Question:
         Kind, mesh and computation shape, such as ``"build 16x16x16x2 1x1x1x2"``.
     mesh : tuple of int
     call : callable
-        Does it once.
+        Makes the timed call once.
     digest : str
-        Of its answer, which was checked.
+        Digest of its answer, which was checked.
     units_per_call : int
-        What one call does that many of; times are divided by it.
+        Units of work of one call; times are divided by it.
     """
 
     title: str
@@ -74,7 +74,7 @@ class Question:
     units_per_call: int = 1
 
     def measure(self, region_seconds: float) -> float:
-        """Seconds of one unit, over back-to-back calls that fill a region."""
+        """Return the seconds of one unit, over back-to-back calls that fill a region."""
         return harness.seconds_per_call(self.call, region_seconds) / self.units_per_call
 
 
@@ -98,13 +98,13 @@ def parse_meshes(text: str) -> list[Mesh]:
 
 
 def coordinates(mesh: Mesh) -> Array:
-    """Cells row by row over z, y, x and core, eight to a task."""
+    """Return the cells row by row over z, y, x and core, eight per task."""
     z, y, x, core = np.indices((mesh[2], mesh[1], mesh[0], mesh[3]), np.int32)
     return np.stack([x, y, z, core], -1).reshape(-1, _DEVICES_PER_TASK, 4)
 
 
 def digest(answer: Any) -> str:
-    """What two answers must share to be the same."""
+    """Return a digest that is equal for equal answers."""
     if isinstance(answer, tuple):
         data = repr(answer).encode()
     elif isinstance(answer, DeviceAssignment):
@@ -115,7 +115,7 @@ def digest(answer: Any) -> str:
 
 
 def questions(meshes: Sequence[Mesh]) -> Iterator[Question]:
-    """Give everything to time, after its answer was checked.
+    """Yield the questions to time, after checking the answers.
 
     Raises
     ------
@@ -157,13 +157,13 @@ def _question(title: str, mesh: Mesh, call: Callable[[], Any], units_per_call: i
 
 
 class TensorFlow(SinglePeer):
-    """TensorFlow in a process of its own; parameter and error are those of :class:`SinglePeer`."""
+    """TensorFlow in a separate process; parameter and error as for :class:`SinglePeer`."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, "tensorflow", _SCRIPT, 1)
 
     def subjects(self, asked: Sequence[Question], region_seconds: float) -> dict[str, Callable[[], float]]:
-        """Give what measures each question; an answer other than ringlet's, or a late one, raises PeerFailure."""
+        """Return the measurements; an answer that differs from ringlet's, or a late one, raises PeerFailure."""
         return {_PEER + question.title: partial(self._seconds, question, region_seconds) for question in asked}
 
     def _seconds(self, question: Question, region_seconds: float) -> float:
@@ -198,7 +198,7 @@ def _rows(asked: Sequence[Question], answers: Mapping[str, Sequence[float]]) -> 
 
 
 def _answers(asked: Sequence[Question], options: argparse.Namespace) -> tuple[dict[str, list[float]], float]:
-    """Seconds of everything in every round, and the part of the cores that other processes took meanwhile."""
+    """Return the seconds of all subjects in every round, and the fraction of the cores' time used by others."""
     region_seconds = options.milliseconds / 1e3
     subjects = {question.title: partial(question.measure, region_seconds) for question in asked}
     folder = options.environments
@@ -208,12 +208,12 @@ def _answers(asked: Sequence[Question], options: argparse.Namespace) -> tuple[di
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Check, measure in alternation, print the table and the goals, and write what was asked for.
+    """Check, measure in alternation, print the table and the goals, and write the requested files.
 
     Returns
     -------
     int
-        0: a missed goal is a finding, not a failure. A wrong answer raises.
+        0, even if a goal was missed. A wrong result raises an error.
     """
     parser = argparse.ArgumentParser(prog="python -m bench.device_assignment", description=__doc__)
     parser.add_argument("--meshes", type=parse_meshes, default=parse_meshes(_MESHES), help=f"such as {_MESHES}")

@@ -1,4 +1,4 @@
-"""Makes a virtual environment for each peer that ringlet is compared with: what they need cannot lie side by side.
+"""Creates a virtual environment for each peer of ringlet, because their requirements conflict.
 
 Run as ``python -m bench.environments``, or with names: ``python -m bench.environments openmpi gloo``.
 """
@@ -52,13 +52,13 @@ class Environment:
     Attributes
     ----------
     name : str
-        Of its folder, too.
+        Name of the environment and of its folder.
     packages : tuple of str
-        As pip takes them.
+        Requirements, as for pip.
     version_program : str
-        Imports what the peer needs and prints the versions that matter in one line.
+        Imports the requirements of the peer, and prints their versions in one line.
     is_required : bool
-        A comparison without it says too little.
+        Whether a comparison requires it.
     """
 
     name: str
@@ -95,7 +95,7 @@ ENVIRONMENTS = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one environment.
+    """The outcome of creating one environment.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class Outcome:
     said : str
         Versions, or the last lines of the command that failed.
     seconds : float
-        0.0 where it was ready before.
+        0.0 if it was ready before.
     """
 
     name: str
@@ -114,12 +114,12 @@ class Outcome:
 
 
 def python_of(folder: Path, name: str) -> Path:
-    """Give the interpreter of an environment below `folder`."""
+    """Return the interpreter of an environment below `folder`."""
     return folder / name / "bin" / "python"
 
 
 def ready_version(folder: Path, name: str) -> str | None:
-    """Give the versions in a finished environment, or None if it is missing, half made or made of other packages.
+    """Return the versions in a finished environment, or None if it is missing, incomplete or has other packages.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def ready_version(folder: Path, name: str) -> str | None:
 
 
 def run_command(command: Sequence[str], seconds: float) -> subprocess.CompletedProcess[str]:
-    """Run a command for at most `seconds`; one that takes longer, or that there is not, has failed."""
+    """Run a command for at most `seconds`; a command that takes longer or does not exist has failed."""
     try:
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -156,7 +156,7 @@ def make(
     recreate: bool = False,
     run: Runner = run_command,
 ) -> Outcome:
-    """Make one environment below `folder`; a finished one is left alone, a half-made one is made anew.
+    """Create an environment below `folder`; keep a complete one, and create an incomplete one again.
 
     Parameters
     ----------
@@ -164,16 +164,16 @@ def make(
     folder : Path
         Where the environments lie.
     python : str
-        Interpreter that it is made of.
+        The interpreter of the environment.
     recreate : bool
-        Make a finished one anew, too.
+        Whether to create a complete one again.
     run : callable
-        Runs a command for at most so many seconds.
+        Runs a command for at most a number of seconds.
 
     Returns
     -------
     Outcome
-        A failure is an outcome; nothing is raised for it.
+        A failure is an outcome, not an exception.
     """
     version = ready_version(folder, environment.name)
     if version is not None and not recreate:
@@ -184,7 +184,7 @@ def make(
 
 
 def _build(environment: Environment, folder: Path, python: str, run: Runner) -> tuple[bool, str]:
-    """Whether it is ready now, and its version or what the command that failed said."""
+    """Return whether it is ready now, and its version or the output of the failed command."""
     place = folder / environment.name
     shutil.rmtree(place, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
@@ -206,13 +206,13 @@ def _build(environment: Environment, folder: Path, python: str, run: Runner) -> 
 
 
 def _last_lines(text: str) -> str:
-    """End of what a command printed, without the addresses that a user's settings of pip may hold."""
+    """Return the last lines of a command's output, without URLs, which pip's settings may contain."""
     lines = [line.rstrip() for line in text.splitlines() if line.strip() and not line.startswith(_SETTINGS)]
     return "\n".join(re.sub(r"\w+://\S+", "(address)", line) for line in lines[-_LAST_LINES:])
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """Lay out outcomes; what failing commands said follows the table."""
+    """Return the outcomes as a table, followed by the output of failed commands."""
     rows = [
         (outcome.name, "ok" if outcome.is_ready else "FAILED", "-" if not outcome.is_ready else outcome.said,
          f"{outcome.seconds:.0f}")
@@ -223,12 +223,12 @@ def table(outcomes: Sequence[Outcome]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None, *, run: Runner = run_command) -> int:
-    """Make what was asked for and print what became of it.
+    """Create the requested environments, and print the outcomes.
 
     Returns
     -------
     int
-        1 if one of the required environments that were asked for failed.
+        1 if a requested and required environment failed.
     """
     parser = argparse.ArgumentParser(prog="python -m bench.environments", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="name", help=f"{', '.join(ENVIRONMENTS)}; all of them by default")

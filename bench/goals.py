@@ -1,4 +1,4 @@
-"""The goals of ringlet's collectives and strategy against limits and durations, and whether a run reached them."""
+"""Goals of ringlet's collectives and strategies relative to limits and durations, and whether a run reached them."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ _LIMITED = ("reduce_scatter", "all_gather", "broadcast", "all_to_all")
 
 @dataclass(frozen=True)
 class Goal:
-    """One goal held against what was reached.
+    """A goal compared with the result.
 
     Attributes
     ----------
     number : str
         Its number in ``bench/README.md``.
     what, goal, reached : str
-        For people.
+        Texts for display.
     verdict : {"met", "MISSED", "disturbed"}
-        The last where other processes took too much of the cores for either.
+        "disturbed" if other processes used too much of the cores.
     """
 
     number: str
@@ -64,12 +64,12 @@ class Goal:
     verdict: str
 
     def as_dict(self) -> dict[str, object]:
-        """Give the fields as JSON can hold them."""
+        """Return the fields as JSON values."""
         return asdict(self)
 
 
 def at_most(number: str, what: str, limit: float, reached: float, show: Callable[[float], str]) -> Goal:
-    """Give the goal that a measured value stays below a limit.
+    """Return the goal that a measured value is at most a limit.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def at_most(number: str, what: str, limit: float, reached: float, show: Callable
 
 
 def at_least(number: str, what: str, limit: float, reached: float, show: Callable[[float], str]) -> Goal:
-    """Give the goal that a measured value does not stay below a limit.
+    """Return the goal that a measured value is at least a limit.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def at_least(number: str, what: str, limit: float, reached: float, show: Callabl
 
 
 def in_spite_of(others: float, goal: Goal) -> Goal:
-    """Give the verdict on a duration while others took part of the cores: they can only have lengthened it.
+    """Return a goal with the verdict on a duration under foreign load, which can only lengthen it.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def in_spite_of(others: float, goal: Goal) -> Goal:
 
 
 def unless_disturbed(others: float, goal: Goal) -> Goal:
-    """Give the verdict on a ratio while others took part of the cores: they can have changed it either way.
+    """Return a goal with the verdict on a ratio under foreign load, which can change it either way.
 
     Examples
     --------
@@ -119,13 +119,13 @@ def _judged(goal: Goal, is_believable: bool) -> Goal:
 
 
 def table(goals: Sequence[Goal]) -> str:
-    """Lay out goals as goal, reached, met or missed."""
+    """Return a table of goals, results and verdicts."""
     rows = [(goal.number, goal.what, goal.goal, goal.reached, goal.verdict) for goal in goals]
     return report.format_table(("goal", "what", "wanted", "reached", "verdict"), rows)
 
 
 def all_reduce_goals(results: Sequence[Result]) -> list[Goal]:
-    """Hold float32 sums by the automatic algorithm against goals 1 to 7b; sizes that were not measured are left out.
+    """Compare float32 sums by the automatic algorithm with goals 1 to 7b; omit sizes that were not measured.
 
     Parameters
     ----------
@@ -134,8 +134,7 @@ def all_reduce_goals(results: Sequence[Result]) -> list[Goal]:
     Returns
     -------
     list of Goal
-        From Python threads where a size is at least 256 KiB; from C++, and from processes where there are such, at
-        every size.
+        For Python threads, sizes of at least 256 KiB; for C++ and for processes, if measured, every size.
     """
     ours = [
         result
@@ -152,7 +151,7 @@ def all_reduce_goals(results: Sequence[Result]) -> list[Goal]:
 
 
 def collective_goals(results: Sequence[CollectiveResult]) -> list[Goal]:
-    """Hold the other collectives, of float32, against goal 10; of many ranks and sizes the worst is shown.
+    """Compare the other collectives, on float32, with goal 10; show the worst of all ranks and sizes.
 
     Parameters
     ----------
@@ -161,7 +160,7 @@ def collective_goals(results: Sequence[CollectiveResult]) -> list[Goal]:
     Returns
     -------
     list of Goal
-        From Python threads, from C++, and from processes where there are such.
+        For Python threads, C++, and processes if measured.
     """
     ours = [
         result
@@ -182,7 +181,7 @@ def collective_goals(results: Sequence[CollectiveResult]) -> list[Goal]:
 
 
 def _by_runner(results: Sequence[T]) -> Iterator[tuple[str, list[T]]]:
-    """Each runner that was measured, with the results that it has a part in."""
+    """Yield each measured runner with its results."""
     for runner in _RUNNERS:
         measured = [result for result in results if runner in result.runners]
         if measured:
@@ -190,7 +189,7 @@ def _by_runner(results: Sequence[T]) -> Iterator[tuple[str, list[T]]]:
 
 
 def controller_goals(results: Sequence[ControllerResult]) -> list[Goal]:
-    """Hold one thread with the buffers of all ranks against goal 9; of many sizes the worst is shown.
+    """Compare one thread with the buffers of all ranks with goal 9; show the worst size.
 
     Parameters
     ----------
@@ -224,7 +223,7 @@ def _least_gain(results: Sequence[ControllerResult], workers: str, limit: float)
 
 
 def target_goals(results: Sequence[TargetResult]) -> list[Goal]:
-    """Hold the loops for older CPUs against goal 16: one goal for each, of the worst of what was measured.
+    """Compare the loops for older CPUs with goal 16: one goal for each, for its worst result.
 
     Parameters
     ----------
@@ -233,7 +232,7 @@ def target_goals(results: Sequence[TargetResult]) -> list[Goal]:
     Returns
     -------
     list of Goal
-        None on CPUs without AVX-512.
+        Empty on CPUs without AVX-512.
     """
     goals: list[Goal] = []
     for target, limit in (("avx2", 1.1), ("portable", 1.6)):
@@ -264,10 +263,10 @@ def _times_limit(number: str, name: str, limit: float, result: Result, runner: s
 
 
 def _fault_goals(results: Sequence[Result]) -> Iterable[Goal]:
-    """Goal 7's second half, of the worst size: where memory is reused, none of it is touched for the first time.
+    """Yield the second half of goal 7, for the worst size: reused memory causes no page faults.
 
-    A region of few calls has a fault or two of its own, such as those of the threads that are started for it. So faults
-    are held against the pages of a result: one that is not reused has 0.2 % on huge pages, else 100 %.
+    A region of few calls has a few faults, such as those of newly started threads. So faults are compared with the
+    pages of a result: without reuse, they are 0.2 % of the pages with huge pages, else 100 %.
     """
     large = [result for result in results if result.cell.size_bytes >= 8 * _MIB]
     for runner, measured in _by_runner(large):
@@ -292,7 +291,7 @@ def _allowed_ratio(result: Result) -> tuple[str, float | None]:
 
 
 def _small_goals(result: Result) -> Iterable[Goal]:
-    """Goals 4 to 6: the hand-overs of the interpreter cost Python threads, not processes, more than all of the goal."""
+    """Yield goals 4 to 6; for Python threads, not processes, switches of the interpreter lock alone exceed them."""
     if result.variant != "in_place" or result.cell.size_bytes > 32 * _KIB:
         return
     for runner in result.runners:
@@ -316,7 +315,7 @@ def _durations(result: Result, runner: str) -> Iterator[Goal]:
 
 
 def _shared_against_in_place(results: Sequence[Result]) -> Iterable[Goal]:
-    """Goal 7b's second half: with eight ranks a shared result is faster than the limit of any result in place."""
+    """Yield the second half of goal 7b: with eight ranks, a shared result beats the limit of any in-place result."""
     large = [result for result in results if result.cell.num_ranks == 8 and result.cell.size_bytes >= 8 * _MIB]
     in_place = {result.cell: result for result in large if result.variant == "in_place"}
     for result in large:

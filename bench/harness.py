@@ -1,4 +1,4 @@
-"""What every benchmark here shares: sizes, memory, rounds in alternation, medians and spreads."""
+"""Common code of all benchmarks: sizes, memory, alternating rounds, medians and spreads."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LADDER = (8, 1 << 10, 32 << 10, 256 << 10, 1 << 20, 8 << 20, 64 << 20, 256 << 2
 
 
 def parse_bytes(text: str) -> int:
-    """Size in bytes of a number with a binary unit.
+    """Return the size in bytes of a number with a binary unit.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def parse_bytes(text: str) -> int:
 
 
 def parse_sizes(text: str) -> list[int]:
-    """Sizes in bytes of a comma-separated list of sizes and ranges.
+    """Return the sizes in bytes of a comma-separated list of sizes and ranges.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def _powers(begin: int, end: int, factor_text: str) -> list[int]:
 
 
 def parse_counts(text: str) -> list[int]:
-    """Whole numbers of a comma-separated list, such as the ranks of ``--ranks 2,4,8``.
+    """Return the whole numbers of a comma-separated list, such as the ranks of ``--ranks 2,4,8``.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def format_bytes(size_bytes: int) -> str:
 
 
 def available_memory_bytes() -> int:
-    """Memory that can still be used without swapping: the system's figure, or what the control group leaves.
+    """Return the memory available without swapping, on the system or in the control group.
 
     Returns
     -------
@@ -156,7 +156,7 @@ def available_memory_bytes() -> int:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What repeated measurements of one quantity say.
+    """Statistics of repeated measurements of one quantity.
 
     Attributes
     ----------
@@ -178,22 +178,22 @@ class Statistics:
 
     @property
     def median(self) -> float:
-        """Middle value; half of the measurements lie on either side."""
+        """The median."""
         return statistics.median(self.values)
 
     @property
     def minimum(self) -> float:
-        """Smallest value."""
+        """The smallest value."""
         return min(self.values)
 
     @property
     def maximum(self) -> float:
-        """Largest value."""
+        """The largest value."""
         return max(self.values)
 
     @property
     def spread(self) -> float:
-        """Distance between the quartiles as a fraction of the median; 0.0 for a single value or a median of 0."""
+        """The interquartile range as a fraction of the median; 0.0 for a single value or a median of 0."""
         if len(self.values) < 2 or self.median == 0:
             return 0.0
         low, _, high = statistics.quantiles(self.values, n=4, method="inclusive")
@@ -201,9 +201,9 @@ class Statistics:
 
 
 def ratios(numerators: Sequence[float], denominators: Sequence[float]) -> Statistics:
-    """Ratio of two things measured in the same rounds, formed inside each round.
+    """Return the ratios of two measurements within each round.
 
-    A machine's speed drifts by more than what is compared, so a quotient of two medians compares two moments.
+    A machine's speed drifts by more than the differences of interest, so medians over different times do not compare.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ def ratios(numerators: Sequence[float], denominators: Sequence[float]) -> Statis
     Raises
     ------
     ValueError
-        If the two were not measured in the same number of rounds.
+        If the numbers of rounds differ.
 
     Examples
     --------
@@ -232,17 +232,17 @@ def ratios(numerators: Sequence[float], denominators: Sequence[float]) -> Statis
 
 
 def alternate(subjects: Mapping[str, Callable[[], T]], *, rounds: int, warm_up: int = 1) -> dict[str, list[T]]:
-    """Measure several subjects in alternation, so that a slow moment of the machine touches all of them.
+    """Measure several subjects in alternation, so that a slow phase of the machine affects all of them.
 
     Parameters
     ----------
     subjects : mapping of str to callable
-        Each call is one measurement. Every other round goes through them backwards, so that none always follows the
-        same other.
+        Each call is one measurement. Every other round is in reverse order, so that no subject always follows the same
+        one.
     rounds : int
-        Measurements of each subject that are kept.
+        Number of recorded measurements of each subject.
     warm_up : int
-        Rounds before them whose answers are dropped.
+        Number of earlier rounds, whose answers are dropped.
 
     Returns
     -------
@@ -268,7 +268,7 @@ def alternate(subjects: Mapping[str, Callable[[], T]], *, rounds: int, warm_up: 
 
 
 def calls_for(seconds_per_call: float, region_seconds: float, *, fewest: int = 3, most: int = 100_000) -> int:
-    """Back-to-back calls that fill a timed region, at least `fewest`, so that its ends do not count.
+    """Return the number of back-to-back calls that fill a timed region, at least `fewest`.
 
     Examples
     --------
@@ -279,7 +279,7 @@ def calls_for(seconds_per_call: float, region_seconds: float, *, fewest: int = 3
 
 
 def seconds_per_call(call: Callable[[], object], region_seconds: float) -> float:
-    """Seconds of one of the back-to-back calls that fill a region, after one that tells how many they are.
+    """Return the seconds of one of the back-to-back calls that fill a region; a first call determines their number.
 
     Examples
     --------
@@ -296,7 +296,7 @@ def seconds_per_call(call: Callable[[], object], region_seconds: float) -> float
 
 
 def bus_bandwidth(size_bytes: int, seconds: float, num_ranks: int) -> float:
-    """Bytes per second that an all-reduce moves per rank by any algorithm: ``size / seconds * 2 (n - 1) / n``.
+    """Return the bytes per second per rank of an all-reduce, for any algorithm: ``size / seconds * 2 (n - 1) / n``.
 
     Examples
     --------

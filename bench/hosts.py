@@ -1,7 +1,7 @@
 """Measures all-reduce over two simulated hosts beside Open MPI's own ``Allreduce``, under the same flags.
 
 Run as root, as ``python -m bench.hosts``, in an environment with ``ringlet[mpi]``; the hosts are network namespaces.
-A ratio above 1 means that ringlet is faster; both alternate in rounds, and the median of the rounds counts.
+A ratio above 1 means that ringlet is faster; both alternate in rounds, and the median of the rounds is reported.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The processes of one job: found, watched, ended, and what they leave in shared memory removed.
+"""The processes of one job: detection, monitoring, termination, and removal of their shared memory.
 
-Launchers of MPI put ranks into sessions and process groups of their own, so a job is its session and all descendants of
-its first process, as far as they were ever seen.
+Launchers of MPI start ranks in new sessions and process groups, so a job is its session and all observed descendants of
+its first process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SHARED_MEMORY = "/dev/shm/"
 
 @dataclass(frozen=True)
 class _Process:
-    """What the kernel says about a process; `started` tells it from a later one with the same number."""
+    """A process as reported by the kernel; `started` distinguishes it from a later one with the same pid."""
 
     pid: int
     started: int
@@ -51,7 +51,7 @@ def _all_processes() -> Iterator[_Process]:
 
 
 def cpu_seconds_of(pids: Iterable[int]) -> float:
-    """Give the processor time that processes have used; of those that are gone it is not known, and counts as none.
+    """Return the CPU time of processes, in seconds; processes that have exited count as 0.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def _seconds(processes: Iterable[_Process]) -> float:
 
 
 class JobProcesses:
-    """All processes that come from one, which has a session of its own.
+    """A process that leads a session, and all of its descendants.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class JobProcesses:
         self.look()
 
     def look(self) -> None:
-        """Note which processes the job has by now, and which files of shared memory they use."""
+        """Record the current processes of the job, and the shared-memory files that they use."""
         everyone = {process.pid: process for process in _all_processes()}
         children: dict[int, list[int]] = {}
         for process in everyone.values():
@@ -112,15 +112,15 @@ class JobProcesses:
             self._files.update(_shared_files(pid))
 
     def alive(self) -> list[int]:
-        """Give the processes that were seen and have not ended, ascending."""
+        """Return the observed processes that have not ended, in ascending order."""
         return sorted(pid for pid, process in self._members().items() if not process.is_ended)
 
     def cpu_seconds(self) -> float:
-        """Give the processor time that the processes that are alive have used."""
+        """Return the CPU time of the running processes, in seconds."""
         return _seconds(self._members().values())
 
     def end(self, *, seconds: float = 5.0) -> None:
-        """Kill every process, and wait until they are gone, for at most so long."""
+        """Kill every process, and wait up to `seconds` until they have exited."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             self.look()
@@ -132,7 +132,7 @@ class JobProcesses:
             time.sleep(0.02)
 
     def remove_shared_files(self) -> list[str]:
-        """Remove what the job left in shared memory, unless a process uses it; call it when the job has ended.
+        """Remove the leftover shared-memory files of the ended job, unless a process uses them.
 
         Returns
         -------
@@ -157,7 +157,7 @@ def _kill(pid: int) -> None:
 
 
 def _shared_files(pid: int) -> set[str]:
-    """Files of shared memory that a process has mapped; none of one that is not ours to look at."""
+    """Return the shared-memory files that a process has mapped; empty without permission."""
     try:
         text = (_PROC / str(pid) / "maps").read_text(encoding="utf-8", errors="replace")
     except OSError:

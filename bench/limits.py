@@ -1,4 +1,4 @@
-"""What the machine allows at best: bandwidths and latencies from the C++ probe, and the times that follow from them."""
+"""Limits of the machine: bandwidths and latencies from the C++ probe, and minimum times derived from them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KEPT = 3
 
 @dataclass(frozen=True)
 class Latencies:
-    """Seconds of one hand-over from one thread to another.
+    """Seconds of one hand-over between threads.
 
     Attributes
     ----------
@@ -36,16 +36,16 @@ class Latencies:
     switch: float
 
     def __str__(self) -> str:
-        """Give all of them, for people."""
+        """Return all values as text."""
         values = vars(self).items()
         return ", ".join(f"{name.replace('_', ' ')} {report.format_seconds(value)}" for name, value in values)
 
 
 def latency_floor(num_ranks: int, num_cores: int, latencies: Latencies) -> float:
-    """Least seconds of any call of a collective, however small.
+    """Return the minimum seconds of any call of a collective.
 
-    Ranks that each have a core must see one line of the others; of ranks that share a core, all but one must be
-    switched to.
+    Ranks on separate cores must receive one cache line from the others; ranks that share a core require a switch to
+    each but the first.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def limit_seconds(
     *,
     collective: str = "all_reduce",
 ) -> float:
-    """Least seconds in which the bytes of a collective can be moved.
+    """Return the minimum seconds in which the bytes of a collective can be moved.
 
     Parameters
     ----------
@@ -76,13 +76,13 @@ def limit_seconds(
     num_ranks, size_bytes : int
         P, and the bytes of the larger of the two buffers of a rank.
     bandwidths : mapping of (kind, working set) to float
-        Bytes per second, as :meth:`Probe.bandwidths` gives them for the same collective and variant.
+        Bytes per second, from :meth:`Probe.bandwidths` for the same collective and variant.
     collective : str
 
     Returns
     -------
     float
-        Of the fastest of the ways that :func:`bench.traffic.ways` gives.
+        Seconds of the fastest way from :func:`bench.traffic.ways`.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def limit_seconds(
 
 
 class Probe:
-    """Asks the C++ probe, each question with the loops that did best when it was asked first.
+    """Runs the C++ probe; repeated measurements use the loops that were fastest in the first one.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class Probe:
     def bandwidths(
         self, variant: str, num_ranks: int, size_bytes: int, *, collective: str = "all_reduce"
     ) -> dict[Question, float]:
-        """Measure what a collective is limited by, with as many threads as it can use.
+        """Measure the bandwidths that limit a collective, with as many threads as it can use.
 
         Parameters
         ----------
@@ -143,7 +143,7 @@ class Probe:
         return self.measure([(step.kind, step.working_set) for step in steps if step.moved > 0], num_ranks)
 
     def measure(self, questions: Iterable[Question], threads: int) -> dict[Question, float]:
-        """Measure each of these bandwidths once, on so many cores or as many as there are."""
+        """Measure each of these bandwidths once, on `threads` cores or all cores."""
         return {question: self._ask(*question, threads) for question in dict.fromkeys(questions)}
 
     def _ask(self, kind: str, working_set: int, threads: int) -> float:

@@ -1,4 +1,4 @@
-"""What was measured where: processor, caches, versions, commit."""
+"""Description of the machine and the software: processor, caches, versions, commit."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True)
 class Machine:
-    """Everything that a reader needs to judge a figure measured here.
+    """The properties needed to interpret a measurement on this machine.
 
     Attributes
     ----------
     cpu : str
-        The processor's own name.
+        Name of the processor.
     cores : int
-        Cores that this process may run on.
+        Number of cores that this process may run on.
     caches : dict of str to str
         Size of each cache as one core sees it, with the cores that share it, by level.
     memory_gib : float
@@ -36,7 +36,7 @@ class Machine:
     system, python, numpy, ringlet, compiler, cpu_target : str
         Versions; the compiler of the extension and the loops that it chose.
     commit : str
-        Of the tree, with ``-dirty`` where it has changes.
+        Commit of the tree, with ``-dirty`` if it has changes.
     load : float
         Average number of runnable threads over the last minute before the run.
     time : str
@@ -58,11 +58,11 @@ class Machine:
     time: str
 
     def as_dict(self) -> dict[str, object]:
-        """Give the fields as JSON can hold them."""
+        """Return the fields as JSON values."""
         return asdict(self)
 
     def lines(self) -> list[str]:
-        """Give the fields as lines to print above a table."""
+        """Return the fields as lines to print above a table."""
         return [f"{name.replace('_', ' '):>10}: {_plain(value)}" for name, value in asdict(self).items()]
 
 
@@ -97,7 +97,7 @@ def describe_machine() -> Machine:
 
 
 def usable_cores() -> list[int]:
-    """Cores that this process may run on, ascending.
+    """Return the cores that this process may run on, in ascending order.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def usable_cores() -> list[int]:
 
 
 class Others:
-    """Watches how much of the cores others take: processes other than this one and its children, and the hypervisor.
+    """Measures the core time used by others: processes other than this one and its children, and the hypervisor.
 
     Examples
     --------
@@ -121,14 +121,14 @@ class Others:
         self._start = self._now()
 
     def share(self) -> float:
-        """Part of the usable cores' time that others took since this object was made; 0.0 where no one can tell."""
+        """Return the fraction of the usable cores' time used by others since creation; 0.0 if unknown."""
         wall, busy, own = (now - start for now, start in zip(self._now(), self._start, strict=True))
         # The kernel counts in ticks of 10 ms, and a child only once it has ended.
         return min(1.0, max(0.0, (busy - own) / max(wall * len(usable_cores()), 1e-9)))
 
     @staticmethod
     def _now() -> tuple[float, float, float]:
-        """Seconds: on the wall, of the usable cores being busy, of this process and the children that ended."""
+        """Return seconds: wall clock, busy time of the usable cores, CPU time of this process and ended children."""
         used = os.times()
         return time.perf_counter(), _busy_seconds(usable_cores()), sum(used[:4])
 

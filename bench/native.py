@@ -20,7 +20,7 @@ _FOLDER = ROOT / "build" / "bench"
 
 
 class NativeError(RuntimeError):
-    """A C++ benchmark could not be built, or failed; the message carries what it printed."""
+    """A C++ benchmark could not be built, or failed; the message has its output."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Programs:
 
 
 def build() -> Programs:
-    """Configure and build the C++ benchmarks in ``build/bench``; takes no time when nothing has changed.
+    """Configure and build the C++ benchmarks in ``build/bench``; fast if nothing has changed.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def build() -> Programs:
     Raises
     ------
     NativeError
-        If there is no CMake or no compiler, or the build fails.
+        If CMake or a compiler is missing, or the build fails.
     """
     cmake = _tool("cmake")
     if cmake is None:
@@ -70,12 +70,12 @@ def run(program: Path, arguments: Sequence[str], *, environment: Mapping[str, st
     program : Path
     arguments : sequence of str
     environment : mapping of str to str, optional
-        Variables to set beside those of this process.
+        Variables in addition to those of this process.
 
     Raises
     ------
     NativeError
-        If it ends with another status than 0; status 3 means that it found a wrong answer.
+        If the exit status is not 0; status 3 means a wrong result.
     """
     return json.loads(_checked([str(program), *arguments], environment))
 

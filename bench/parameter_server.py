@@ -37,7 +37,7 @@ def _times(value: float) -> str:
 
 
 def _goals(answers: Answers) -> tuple[list[Goal], list[Goal]]:
-    """Durations, which others can only have lengthened; and ratios, which they can have changed."""
+    """Return goals on durations, which other load can only lengthen, and on ratios, which it can change either way."""
     absolute, relative = [], []
     for question, (number, limit) in _MOST_SECONDS.items():
         ours = answers[title_of(question, "ringlet")]
@@ -68,12 +68,12 @@ def _names(text: str) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Check, measure in alternation, print the table and the goals, and write what was asked for.
+    """Check, measure in alternation, print the table and the goals, and write the requested files.
 
     Returns
     -------
     int
-        0: a missed goal is a finding, not a failure. A wrong answer raises.
+        0, even if a goal was missed. A wrong result raises an error.
     """
     parser = argparse.ArgumentParser(prog="python -m bench.parameter_server", description=__doc__)
     parser.add_argument("--rounds", type=int, default=7, help="of everything in alternation")

@@ -1,4 +1,4 @@
-"""Ringlet, Ray, Dask and TensorFlow, each with two workers and a parameter server in a job of its own."""
+"""Ringlet, Ray, Dask and TensorFlow, each in a separate job with two workers and a parameter server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _START_SECONDS, _ANSWER_SECONDS = 120.0, 120.0
 
 
 def title_of(question: str, who: str) -> str:
-    """Give the name under which the times of somebody's answer to a question are kept.
+    """Return the title of the times of one library's answer to a question.
 
     Examples
     --------
@@ -37,12 +37,12 @@ def title_of(question: str, who: str) -> str:
 
 
 class ParameterServerPeers:
-    """Ringlet, and those peers whose environments there are; all end with the ``with`` block.
+    """Ringlet, and the peers whose environments exist; all end with the ``with`` block.
 
     Parameters
     ----------
     folder : Path or None
-        Where ``bench.environments`` put them; None measures ringlet alone.
+        Folder of the environments; None measures ringlet alone.
     names : sequence of str
         Keys of `PEERS`.
 
@@ -81,11 +81,11 @@ class ParameterServerPeers:
 
     @property
     def versions(self) -> dict[str, str]:
-        """What each says that it is."""
+        """The version of each subject."""
         return {name: process.version for name, process in self._processes.items()}
 
     def subjects(self, region_seconds: float) -> dict[str, Callable[[], float]]:
-        """Give what measures each question, by :func:`title_of`; a wrong or late answer raises PeerFailure."""
+        """Return the measurements by :func:`title_of`; a wrong or late answer raises PeerFailure."""
         told = {"variant": "plain", "size_bytes": 4, "dtype": "float32", "seconds": region_seconds}
         return {
             title_of(question, name): partial(process.ask, {**told, "question": question}, _ANSWER_SECONDS)
@@ -95,5 +95,5 @@ class ParameterServerPeers:
         }
 
     def cpu_seconds(self) -> float:
-        """Processor time that all of them have used."""
+        """CPU time of all processes, in seconds."""
         return sum(process.cpu_seconds() for process in self._processes.values())

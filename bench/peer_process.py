@@ -1,4 +1,4 @@
-"""One peer as a long-lived job of processes: started, asked by lines of JSON, and ended with all that it left."""
+"""One peer as a long-lived job of processes: start, questions as lines of JSON, termination and cleanup."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LAST_LINES = 8
 
 
 class PeerFailure(RuntimeError):
-    """A peer gave no answer that counts.
+    """A peer gave no valid answer.
 
     Attributes
     ----------
@@ -38,26 +38,26 @@ class PeerFailure(RuntimeError):
 
 
 class PeerProcess:
-    """A peer that runs, with all its ranks.
+    """A running peer, with all its ranks.
 
     Parameters
     ----------
     command : sequence of str
-        Launcher, interpreter and script; what a script of ``bench/peers`` is told is added.
+        Launcher, interpreter and script; the options of scripts in ``bench/peers`` are added.
     num_ranks : int
     settings : mapping of str to str
-        Environment variables beside those of this process.
+        Environment variables in addition to those of this process.
     pin : bool
-        Bind each rank to a core.
+        Whether to bind each rank to a core.
 
     Attributes
     ----------
     version : str
-        Of what is measured; known when :meth:`wait_until_ready` has returned.
+        Version of the measured library; set by :meth:`wait_until_ready`.
     variants : mapping of str to sequence of str
-        Which variants of which collectives it has; likewise.
+        The supported variants of each collective; set likewise.
     idle_cpu_seconds : float
-        Processor time that it used between questions.
+        CPU time that it used between questions.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class PeerProcess:
         Raises
         ------
         PeerFailure
-            If they have not after so many seconds, or ended.
+            If they have not started in time, or have ended.
         """
         ready = self._read(seconds)
         self.version, self.variants = ready["version"], ready["variants"]
@@ -100,23 +100,23 @@ class PeerProcess:
         self._cpu_seconds_before = self._job.cpu_seconds()
 
     def ask(self, question: Mapping[str, Any], seconds: float) -> float:
-        """Ask for one time, in seconds of one call; otherwise as :meth:`sample`."""
+        """Request one time, in seconds of one call; otherwise as :meth:`sample`."""
         return self.sample(question, seconds).seconds
 
     def sample(self, question: Mapping[str, Any], seconds: float) -> Sample:
-        """Ask for one time, and what else the peer tells of it.
+        """Request one measurement.
 
         Parameters
         ----------
         question : mapping
-            Fields of :class:`bench.peers.peer.Question` but its limit.
+            Fields of :class:`bench.peers.peer.Question` except the limit.
         seconds : float
-            How long the answer may take; the peer of a late one is of no more use.
+            Time limit of the answer; after a late answer, the peer is unusable.
 
         Returns
         -------
         Sample
-            Of a call whose result the peer has checked; zeros where it does not tell.
+            Times of a call whose result the peer has checked; zeros for missing values.
 
         Raises
         ------
@@ -144,11 +144,11 @@ class PeerProcess:
         )
 
     def cpu_seconds(self) -> float:
-        """Give the processor time that all ranks have used."""
+        """Return the CPU time of all ranks, in seconds."""
         return self._job.cpu_seconds()
 
     def ask_to_end(self) -> None:
-        """Tell all ranks that there are no more questions; does not wait."""
+        """Ask all ranks to end, without waiting."""
         assert self._process.stdin is not None
         if not self._process.stdin.closed:
             self._job.look()
@@ -158,10 +158,7 @@ class PeerProcess:
                 self._process.stdin.close()
 
     def stop(self, *, seconds: float = 5.0) -> None:
-        """Wait until all ranks have ended, end those that have not after so many seconds, remove what they left.
-
-        Returns at once if that was done before.
-        """
+        """Wait up to `seconds` until all ranks have ended, kill the others, and remove leftover files; idempotent."""
         if not self._folder.exists():
             return
         try:
@@ -181,7 +178,7 @@ class PeerProcess:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _read(self, seconds: float) -> dict[str, Any]:
-        """Next line that is an answer; launchers may print others."""
+        """Return the next line that is an answer; launchers may print other lines."""
         assert self._process.stdout is not None
         deadline = time.monotonic() + seconds
         while True:

@@ -1,4 +1,4 @@
-"""The peers that ringlet is compared with, and its own processes: which program, in which environment, started how."""
+"""The peers of ringlet, and its own processes: program, environment and launcher of each."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _SCRIPTS = ROOT / "bench" / "peers"
 
 @dataclass(frozen=True)
 class PeerKind:
-    """How one peer is run.
+    """A peer and how it is run.
 
     Attributes
     ----------
     name : str
     family : {"MPI", "gloo", "JAX", "TensorFlow", "NumPy", "NumPy processes", "ringlet"}
-        What goals speak of: the best MPI is the fastest peer of that family.
+        Group for goals: the best MPI is the fastest peer of that family.
     environment : str
-        Of ``bench.environments``; empty for this interpreter.
+        Name in ``bench.environments``; empty for this interpreter.
     script : str
         File in ``bench/peers``.
     launcher : tuple of str
@@ -35,9 +35,9 @@ class PeerKind:
     settings : tuple of (str, str)
         Environment variables.
     crowded : tuple of (str, str)
-        More of them, where there are more ranks than cores.
+        Additional variables if there are more ranks than cores.
     told : tuple of str
-        Options of the script beside those that every one takes.
+        Options of the script in addition to the common ones.
     """
 
     name: str
@@ -50,13 +50,13 @@ class PeerKind:
     told: tuple[str, ...] = ()
 
     def python(self, folder: Path) -> Path:
-        """Interpreter of its environment; for NumPy alone, this one will do."""
+        """Return the interpreter of its environment; for plain NumPy, this interpreter."""
         if not self.environment or (self.environment == "numpy" and ready_version(folder, "numpy") is None):
             return Path(sys.executable)
         return python_of(folder, self.environment)
 
     def command(self, folder: Path, num_ranks: int) -> list[str]:
-        """Give the command line up to what every script is told.
+        """Return the command line without the options common to all scripts.
 
         Examples
         --------
@@ -69,7 +69,7 @@ class PeerKind:
         return [*launch, str(python), str(_SCRIPTS / self.script), *self.told]
 
     def environment_variables(self, num_ranks: int) -> dict[str, str]:
-        """Give what must be set for so many ranks."""
+        """Return the environment variables for a number of ranks."""
         return dict(self.settings + (self.crowded if num_ranks > len(usable_cores()) else ()))
 
 
@@ -109,7 +109,7 @@ DEFAULT_PEERS = tuple(name for name in PEERS if name != "impi-wait")
 
 
 def missing_environments(folder: Path, peers: Sequence[str]) -> list[str]:
-    """Give the environments, without those of plain NumPy, that are not ready below `folder`, in the order of peers.
+    """Return the environments that are not ready below `folder`, except plain NumPy, in the order of peers.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""All peers at one number of ranks: started together, asked in turn, and replaced when one breaks down."""
+"""All peers at one number of ranks: started together, measured in turn, and restarted after a failure."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _INTERRUPTED_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Failure:
-    """A time that there is not.
+    """A missing time.
 
     Attributes
     ----------
     peer : str
     num_ranks : int
     what : str
-        What it was asked.
+        The question.
     reason : {"timed out", "ended", "wrong answer"}
-        In a word, for tables.
+        Reason in a word, for tables.
     message : str
-        All that is known.
+        Details.
     """
 
     peer: str
@@ -44,30 +44,30 @@ class Failure:
     message: str
 
     def as_dict(self) -> dict[str, object]:
-        """Give the fields as JSON can hold them."""
+        """Return the fields as JSON values."""
         return asdict(self)
 
 
 class PeerTeam:
-    """Peers that run beside each other; a context manager that leaves nothing of them behind.
+    """Concurrently running peers; a context manager that terminates and cleans up all of them.
 
     Parameters
     ----------
     starters : mapping of str to callable
-        Starts the peer of that name.
+        Functions that start the peer of each name.
     num_ranks : int
-        Of each peer.
+        Number of ranks of each peer.
     start_seconds, answer_seconds : float
-        How long a start and an answer may take.
+        Time limits of a start and of an answer.
 
     Attributes
     ----------
     failures : list of Failure
-        What went wrong so far.
+        The failures so far.
     versions : dict of str to str
-        Of the peers that started.
+        Versions of the started peers.
     variants : dict of str to mapping
-        Which variants of which collectives these have.
+        The supported variants of the collectives of these peers.
     """
 
     def __init__(
@@ -109,9 +109,9 @@ class PeerTeam:
         self._stop_all(_STOP_SECONDS if kind is None else _INTERRUPTED_SECONDS)
 
     def ask(self, name: str, question: Mapping[str, Any]) -> Sample | None:
-        """Give a time of one call by the peer `name`; None if there is no such time, now or in an earlier round.
+        """Return a time of one call by the peer `name`; None if a time is missing, now or in an earlier round.
 
-        A peer that broke down is started again when it is next asked, a few times.
+        A failed peer is restarted at its next question, up to a limit.
         """
         what = " ".join(str(question[key]) for key in ("question", "variant", "size_bytes", "dtype"))
         if (name, what) in self._unanswered or not self._is_running(name):
@@ -124,16 +124,16 @@ class PeerTeam:
             return None
 
     def reason(self, name: str, question: Mapping[str, Any]) -> str:
-        """Say in a word why there is no answer to a question; empty if there is one."""
+        """Return the reason for a missing answer in a word; empty if there is an answer."""
         what = " ".join(str(question[key]) for key in ("question", "variant", "size_bytes", "dtype"))
         return self._unanswered.get((name, what), "")
 
     def cpu_seconds(self) -> float:
-        """Give the processor time that the peers that run have used."""
+        """Return the CPU time of the running peers, in seconds."""
         return sum(process.cpu_seconds() for process in self._running.values())
 
     def idle_share(self) -> float:
-        """Part of one core's time that all peers together took while they were not asked."""
+        """Return the fraction of one core's time that all peers together used while idle."""
         idle = self._idle_cpu_seconds + sum(process.idle_cpu_seconds for process in self._running.values())
         return idle / max(time.perf_counter() - self._started_at, 1e-9)
 

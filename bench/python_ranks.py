@@ -68,7 +68,7 @@ class PythonRanks:
         self._threads.run(body)
 
     def clear(self) -> None:
-        """Set every input to zero: repeated sums in place would grow without bound, zeros cost the same and stay."""
+        """Set every input to zero: repeated in-place sums would grow without bound, and zeros cost the same."""
         for array in self._inputs:
             array.fill(0)
 

@@ -1,4 +1,4 @@
-"""Threads as ranks, each on a core: how they are run, timed, and what Python itself costs them."""
+"""Threads as ranks, each on a core: execution, timing, and the overhead of Python."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ Call = Callable[[], object]
 
 
 class Meets(Protocol):
-    """What ranks meet at, as ``ringlet.collectives.Member`` has it."""
+    """Interface of a barrier between ranks, as in ``ringlet.collectives.Member``."""
 
     def barrier(self) -> None:
-        """Wait until all ranks have come."""
+        """Wait for all ranks."""
 
 
 @dataclass(frozen=True)
 class RankThreads:
-    """How ranks are run: one thread for each.
+    """Runs ranks, one thread each.
 
     Attributes
     ----------
     num_ranks : int
     pin : bool
-        Keep rank i on the i-th usable core, counted round.
+        Whether to bind rank i to the i-th usable core, cyclically.
     on_failure : callable
-        Called in the thread of a rank that raised: must make the others stop waiting for it.
+        Called in the thread of a rank that raised: must release the ranks that wait for it.
 
     Examples
     --------
@@ -53,12 +53,12 @@ class RankThreads:
         Returns
         -------
         list
-            The answers in rank order.
+            The results, in rank order.
 
         Raises
         ------
         BaseException
-            What the first rank that failed raised.
+            The exception of the first rank that failed.
         """
         answers: dict[int, T] = {}
         failures: list[BaseException] = []
@@ -85,12 +85,12 @@ class RankThreads:
 
 @dataclass(frozen=True)
 class Region:
-    """What one timed region of back-to-back calls cost.
+    """Costs of one timed region of back-to-back calls.
 
     Attributes
     ----------
     seconds_per_call : float
-        Of the slowest rank.
+        Seconds per call of the slowest rank.
     faults_per_call : float
         Page faults of the whole process between the region's two barriers, per call.
     """
@@ -106,9 +106,9 @@ def time_region(threads: RankThreads, members: Sequence[Meets], calls: Sequence[
     ----------
     threads : RankThreads
     members : sequence
-        Gives each rank its ``barrier()``.
+        Members, whose ``barrier()`` each rank calls.
     calls : sequence of callable
-        What each rank does.
+        The timed call of each rank.
     repeats : int
 
     Returns
@@ -136,7 +136,7 @@ def time_region(threads: RankThreads, members: Sequence[Meets], calls: Sequence[
 
 
 def slowest_call_seconds(threads: RankThreads, members: Sequence[Meets], calls: Sequence[Call], repeats: int) -> float:
-    """Longest single call among `repeats` on every rank: the tail that a median hides.
+    """Return the longest single call among `repeats` on every rank, which medians hide.
 
     Returns
     -------
@@ -162,16 +162,16 @@ def slowest_call_seconds(threads: RankThreads, members: Sequence[Meets], calls: 
 
 
 def gil_round_seconds(num_ranks: int, *, rounds: int = 300, pin: bool = True) -> float:
-    """Seconds until `num_ranks` threads have each handed the interpreter to the next one once.
+    """Return the seconds in which each of `num_ranks` threads passes the interpreter lock to the next one once.
 
-    Threads of one interpreter can make a collective call only in turn, so a blocking call of all of them costs at least
-    this. The threads form a ring of locks: each waits for its own and releases its neighbour's.
+    Threads of one interpreter can make a collective call only in turn, so a blocking call of all takes at least this
+    time. The threads form a ring of locks: each waits for its own and releases its neighbour's.
 
     Parameters
     ----------
     num_ranks : int
     rounds : int
-        Times round the ring in one measurement.
+        Number of rounds of the ring in one measurement.
     pin : bool
 
     Returns

@@ -30,7 +30,7 @@ MODES = {
 
 
 def block_seconds(call: Callable[[], object], calls: int, repeats: int) -> list[float]:
-    """The time of a call, in each of several blocks of calls."""
+    """Return the seconds of a call in each of several blocks of calls."""
     seconds = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -41,20 +41,20 @@ def block_seconds(call: Callable[[], object], calls: int, repeats: int) -> list[
 
 
 def time_one_rank(calls: int, repeats: int) -> list[float]:
-    """Seconds of a call of a group of one rank, which never waits: most of it is the cost that all calls have."""
+    """Return the seconds of a call of a group of one rank, which never waits: mostly the overhead of all calls."""
     values = np.ones(2, np.float32)
     return block_seconds(Group(1).member(0).plan_all_reduce(values, out=values), calls, repeats)
 
 
 def time_a_method(calls: int, repeats: int) -> list[float]:
-    """Seconds of the same by a method, through whose frames the recorder finds the line of the program."""
+    """Return the seconds of the same call in a method, whose frames the recorder traverses to find the program line."""
     values = np.ones(2, np.float32)
     member = Group(1).member(0)
     return block_seconds(lambda: member.all_reduce(values, out=values), calls, repeats)
 
 
 def time_two_processes(calls: int, repeats: int) -> list[float]:
-    """Seconds of an all-reduce of 64 KiB between two processes."""
+    """Return the seconds of an all-reduce of 64 KiB between two processes."""
     values = np.ones(16384, np.float32)
     out = np.empty_like(values)
     return block_seconds(init_process_group().plan_all_reduce(values, out=out), calls, repeats)

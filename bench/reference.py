@@ -1,4 +1,4 @@
-"""The answers that a collective must give, from NumPy, before any time of it is believed."""
+"""Reference results of collectives, computed by NumPy and checked before any timing."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ _PERIOD = (1 << 18) - 5
 
 
 class WrongAnswerError(AssertionError):
-    """A collective gave another answer than the reference, so nothing about its speed is reported."""
+    """A result of a collective differs from the reference, so its speed is not reported."""
 
 
 def dtype_named(name: str) -> DType:
-    """Give a dtype by its name; those of ml_dtypes where it is installed.
+    """Return a dtype by its name, including dtypes of ml_dtypes if installed.
 
     Raises
     ------
     ModuleNotFoundError
-        If the name is one of these, and it is not.
+        If the dtype requires ml_dtypes, which is not installed.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def dtype_named(name: str) -> DType:
 
 
 def is_supported(dtype: DType, op: str) -> bool:
-    """Whether ringlet has this operation on this dtype.
+    """Return whether ringlet supports this operation on this dtype.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def is_supported(dtype: DType, op: str) -> bool:
 
 
 def result_dtype(dtype: DType, op: str) -> DType:
-    """Give the dtype of a result: that of the input, but for means of integers.
+    """Return the dtype of a result: that of the input, except for means of integers.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def result_dtype(dtype: DType, op: str) -> DType:
 
 
 def identity(dtype: DType, op: str) -> Any:
-    """Give the element that changes nothing.
+    """Return the identity element.
 
     Examples
     --------
@@ -130,15 +130,15 @@ def _largest(dtype: DType, sign: int) -> Any:
 
 
 def tree_reduce(arrays: Sequence[Array], op: str) -> Array:
-    """Combine one array of each rank in the documented order ((0+1)+(2+3))+..., a lone subtree moving up unchanged.
+    """Combine one array of each rank in the documented order ((0+1)+(2+3))+...; an unpaired subtree moves up.
 
     Parameters
     ----------
     arrays : sequence of ndarray
         One per rank, of one shape and dtype.
     op : str
-        One of `OPS`. MEAN divides once at the end, of integers the wrapped sum. Floats of 8 and 16 bits are combined as
-        float32.
+        One of `OPS`. MEAN divides once at the end, for integers the wrapped sum. Floats of 8 and 16 bits are combined
+        as float32.
 
     Returns
     -------
@@ -198,7 +198,7 @@ def _combine(a: Array, b: Array, op: str) -> Array:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What each rank contributes to a verified call: different values at every rank and every place.
+    """Inputs of each rank to a verified call: different values on every rank and at every position.
 
     Attributes
     ----------
@@ -206,9 +206,9 @@ class Inputs:
         Elements per rank.
     dtype : numpy dtype
     is_exact : bool
-        Values whose combination is the same in any order; else values whose combination shows the order of rounding.
+        Whether the combination is exact in any order; otherwise it reveals the order of rounding.
     op : str
-        How they are to be combined.
+        The operation that combines them.
     """
 
     num_ranks: int
@@ -230,26 +230,26 @@ class Inputs:
         ----------
         result : ndarray, shape (count,)
         who : str
-            Named in the error.
+            The subject in errors.
         first : int
-            Of the elements that it must hold.
+            Index of the first expected element.
         count : int, optional
-            Of these; by default the rest.
+            Number of expected elements; by default the rest.
 
         Raises
         ------
         WrongAnswerError
-            Naming the first element that differs.
+            Names the first element that differs.
         """
         ranks, places = range(self.num_ranks), self._places(first, count)
         self._compare(result, who, places, ranks, lambda parts: tree_reduce(parts, self.op))
 
     def check_from(self, result: Array, rank: int, who: str, *, first: int = 0, count: int | None = None) -> None:
-        """Compare `result` with what one rank contributed; else as :meth:`check`."""
+        """Compare `result` with the input of one rank; otherwise as :meth:`check`."""
         self._compare(result, who, self._places(first, count), [rank], lambda parts: parts[0])
 
     def check_scan(self, result: Array, rank: int, who: str) -> None:
-        """Compare `result` with the combination of all ranks before `rank`; else as :meth:`check`."""
+        """Compare `result` with the combination of all ranks before `rank`; otherwise as :meth:`check`."""
 
         def expected(parts: Sequence[Array]) -> Array:
             before = parts[:rank]
@@ -277,7 +277,7 @@ class Inputs:
             begin = end
 
     def _pattern(self, rank: int) -> Array:
-        """One period, of floats without zeros, and so small that 16 of them can be combined: 8-bit ones end at 15.5."""
+        """Return one period of values: nonzero floats, small enough to combine 16 of them; 8-bit floats end at 15.5."""
         random = np.random.default_rng((rank, 20_240_229))
         size = min(_PERIOD, self.count)
         kind, is_eight_bit = self.dtype.kind, self.dtype.itemsize == 1

@@ -1,4 +1,4 @@
-"""Tables for people, JSON for programs, and figures."""
+"""Output as tables, JSON and figures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Curves = Mapping[str, Sequence[tuple[float, float]]]
 
 
 def format_seconds(seconds: float) -> str:
-    """Write a duration with three significant digits in a unit that suits it.
+    """Format a duration with three significant digits in a suitable unit.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def _digits(value: float) -> str:
 
 
 def format_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Lay out rows under their columns; numbers and durations lean right, the first column left.
+    """Format a table; the first column is left-aligned, numbers and durations are right-aligned.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def format_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> st
 
 
 def write_json(path: Path, document: Mapping[str, object]) -> None:
-    """Write `document` to `path`, with the folders that it needs."""
+    """Write `document` to `path`, and create missing folders."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
@@ -70,10 +70,10 @@ def write_figure(path: Path, panels: Mapping[str, Curves], *, columns: int, y_la
     path : Path
         File to write; its suffix chooses the format.
     panels : mapping of str to mapping of str to sequence of (bytes, y)
-        Panels by title, curves by label. ``"limit"`` is drawn dashed and grey; what stands before a comma chooses a
-        colour, and what is from C++ is drawn dotted.
+        Panels by title, curves by label. ``"limit"`` is drawn dashed and grey; the text before a comma determines
+        the colour, and curves from C++ are dotted.
     columns : int
-        Panels beside each other. The legend is below all of them.
+        Number of panels per row. The legend is below all of them.
     y_label, title : str
 
     Raises

@@ -1,4 +1,4 @@
-"""The figures of one all-reduce benchmark run, and what follows from them."""
+"""Measurements of one all-reduce benchmark run, and derived values."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["Cell", "Result", "Sample"]
 
 @dataclass(frozen=True)
 class Cell:
-    """What all measurements of one round share.
+    """Common properties of all measurements of one round.
 
     Attributes
     ----------
     num_ranks, size_bytes : int
-        Threads, and bytes that each contributes.
+        Number of threads, and bytes of the input of each.
     dtype, op : str
     """
 
@@ -34,11 +34,11 @@ class Sample:
     Attributes
     ----------
     seconds : float
-        Of one call: the slowest rank over back-to-back calls between two barriers.
+        Seconds of one call on the slowest rank, over back-to-back calls between two barriers.
     faults_per_call : float
         Page faults of the process.
     slowest_call : float
-        Longest single call of any rank in a run of its own; 0.0 where that was not measured.
+        Longest single call of any rank in a separate run; 0.0 if not measured.
     """
 
     seconds: float
@@ -48,23 +48,23 @@ class Sample:
 
 @dataclass(frozen=True)
 class Result:
-    """Everything measured of one algorithm and variant in one cell; sequences have one entry per round.
+    """All measurements of one algorithm and variant in one cell; sequences have one entry per round.
 
     Attributes
     ----------
     cell : Cell
     algorithm, variant : str
     python, native : sequence of Sample
-        From Python threads, and the same without an interpreter.
+        From Python threads, and from C++ threads.
     limit : sequence of float
-        Seconds that the machine needs at best.
+        Minimum seconds on this machine.
     gil_round : sequence of float
-        Seconds in which as many threads hand over the interpreter once each.
+        Seconds in which as many threads pass on the interpreter lock once each.
     others : float
-        Part of the cores' time that other processes took meanwhile.
+        Fraction of the cores' time that other processes used.
     processes : sequence of Sample
-        From Python, a process for each rank, on arrays that they share; empty where that was not measured. Page faults
-        are those of the process that has the most.
+        From Python, with a process for each rank, on shared arrays; empty if not measured. Page faults are the maximum
+        over the processes.
     """
 
     cell: Cell
@@ -79,39 +79,39 @@ class Result:
 
     @property
     def runners(self) -> tuple[str, ...]:
-        """What there are samples of: ``"python"``, ``"native"``, and ``"processes"`` where that was measured."""
+        """The runners with samples: ``"python"``, ``"native"``, and ``"processes"`` if measured."""
         return ("python", "native", "processes") if self.processes else ("python", "native")
 
     def samples(self, runner: str) -> Sequence[Sample]:
-        """Give the samples of one of :attr:`runners`."""
+        """Return the samples of one of :attr:`runners`."""
         return {"python": self.python, "native": self.native, "processes": self.processes}[runner]
 
     def time(self, runner: str) -> Statistics:
-        """Seconds of one call."""
+        """Return the seconds of one call."""
         return Statistics(tuple(sample.seconds for sample in self.samples(runner)))
 
     def times_limit(self, runner: str) -> Statistics:
-        """Time divided by the limit of the same round."""
+        """Return the time divided by the limit of the same round."""
         return ratios([sample.seconds for sample in self.samples(runner)], self.limit)
 
     def faults_per_call(self, runner: str) -> float:
-        """Page faults of one call in the median round."""
+        """Return the page faults of one call in the median round."""
         return Statistics(tuple(sample.faults_per_call for sample in self.samples(runner))).median
 
     def slowest_call(self, runner: str) -> Statistics:
-        """Longest single call of each round."""
+        """Return the longest single call of each round."""
         return Statistics(tuple(sample.slowest_call for sample in self.samples(runner)))
 
     def algbw(self, runner: str) -> float:
-        """Bytes per second of one rank's buffer."""
+        """Return the bytes per second of one rank's buffer."""
         return self.cell.size_bytes / self.time(runner).median
 
     def busbw(self, runner: str) -> float:
-        """Bytes per second that any algorithm must move for each rank."""
+        """Return the bytes per second that any algorithm must move for each rank."""
         return bus_bandwidth(self.cell.size_bytes, self.time(runner).median, self.cell.num_ranks)
 
     def as_dict(self) -> dict[str, object]:
-        """Give the rounds and the medians as JSON can hold them."""
+        """Return the rounds and the medians as JSON values."""
         return {
             **asdict(self.cell), "algorithm": self.algorithm, "variant": self.variant,
             "others": self.others,

@@ -1,4 +1,4 @@
-"""Measures NumPy's functions on arrays in tiles: against the same untiled, and against JAX on eight host devices.
+"""Measures NumPy functions on tiled arrays, compared with untiled arrays and with JAX on eight host devices.
 
 Run as ``python -m bench.sharding``; ``--environments FOLDER`` measures JAX beside it. ``bench/README.md`` defines the
 columns.
@@ -56,7 +56,7 @@ def _against_untiled(answers: Answers, name: str, size_bytes: int) -> list[Goal]
 
 
 def _goals(answers: Answers, sizes: Sequence[int]) -> tuple[list[Goal], list[Goal]]:
-    """Durations, which others can only have lengthened; and ratios, which they can have changed."""
+    """Return goals on durations, which other load can only lengthen, and on ratios, which it can change either way."""
     absolute, relative = [], []
     for size in sizes:
         regime = "large" if size >= _LARGE_BYTES else "small" if size < _SMALL_BYTES else None
@@ -93,7 +93,7 @@ def _row(title: str, seconds: Sequence[float], answers: Answers) -> list[str]:
 
 
 def _measured(options: argparse.Namespace) -> tuple[dict[str, list[float]], float]:
-    """Seconds of everything in every round, and the part of the cores that other processes took meanwhile."""
+    """Return the seconds of all subjects in every round, and the fraction of the cores' time used by others."""
     region, folder = options.milliseconds / 1e3, options.environments
     subjects: dict[str, Callable[[], float]] = {}
     with ShardingPeer(folder.resolve()) if folder else nullcontext() as peer:
@@ -112,12 +112,12 @@ def _measured(options: argparse.Namespace) -> tuple[dict[str, list[float]], floa
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Check, measure in alternation, print the table and the goals, and write what was asked for.
+    """Check, measure in alternation, print the table and the goals, and write the requested files.
 
     Returns
     -------
     int
-        0: a missed goal is a finding, not a failure. A wrong answer raises.
+        0, even if a goal was missed. A wrong result raises an error.
     """
     parser = argparse.ArgumentParser(prog="python -m bench.sharding", description=__doc__)
     parser.add_argument("--bytes", type=harness.parse_sizes, default=[1 << 14, 64 << 20], help="such as 16KiB,64MiB")

@@ -1,4 +1,4 @@
-"""JAX on eight host devices, asked the questions of ``bench.sharding`` in a process of its own."""
+"""JAX on eight host devices, asked the questions of ``bench.sharding`` in a separate process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ANSWER_SECONDS = 300.0
 
 
 def peer_title(title: str) -> str:
-    """Give the name under which the peer's answer to a question is kept.
+    """Return the title of the peer's answer to a question.
 
     Examples
     --------
@@ -28,13 +28,13 @@ def peer_title(title: str) -> str:
 
 
 class ShardingPeer(SinglePeer):
-    """JAX with a host device for each logical device; parameter and error are those of :class:`SinglePeer`."""
+    """JAX with a host device for each logical device; parameter and error as for :class:`SinglePeer`."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, "jax", _SCRIPT, AXES["x"] * AXES["y"])
 
     def subjects(self, name: str, size_bytes: int, region_seconds: float) -> dict[str, Callable[[], float]]:
-        """Give what measures a question, by :func:`peer_title`; a wrong or late answer raises PeerFailure."""
+        """Return the measurements by :func:`peer_title`; a wrong or late answer raises PeerFailure."""
         if name not in self._process.variants:
             return {}
         told = {

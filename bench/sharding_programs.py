@@ -1,4 +1,4 @@
-"""Small arrays in eight tiles: single functions, and whole programs whose time is that of many small operations."""
+"""Small arrays in eight tiles: single functions, and programs of many small operations."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ PROGRAMS: dict[str, tuple[tuple[int, ...], Callable[..., Any]]] = {
 
 
 def title_of_small(name: str, variant: str) -> str:
-    """Return the name under which the times of a question are stored."""
+    """Return the title of the times of a question."""
     return f"{name}, {variant}"
 
 
 def small_questions(name: str) -> Iterator[Question]:
-    """Return the calls of a function or a program, tiled and untiled."""
+    """Yield the calls of a function or a program, tiled and untiled."""
     places, function = (FUNCTIONS | PROGRAMS)[name]
     arrays = [_inputs(int(name.rsplit(maxsplit=1)[-1]))[place] for place in places]
     sharded = [sharding.shard(array.copy(), Mesh(AXES).sharding("x", "y")) for array in arrays]

@@ -1,4 +1,4 @@
-"""What sharded arrays are asked to do while they are timed, each with its answer, and the same thing untiled."""
+"""The timed operations on sharded arrays, with expected answers, and the same operations untiled."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ COMPUTE_BOUND, MEMORY_BOUND = ("exp", "matmul", "conv"), ("add", "sum")
 
 @dataclass(frozen=True)
 class Question:
-    """One thing to time: tiled, untiled, or tiled with memory of its own for each device.
+    """A timed operation: tiled, untiled, or tiled with separate memory for each device.
 
     Attributes
     ----------
     title : str
     call : callable
-        Does it once.
+        Makes the timed call once.
     expected : callable
-        Gives the answer, an array.
+        Returns the expected array.
     is_untiled : bool
         NumPy on one thread.
     tolerance : float
@@ -47,19 +47,19 @@ class Question:
     tolerance: float = 0.0
 
     def check(self) -> None:
-        """Compare the answer with what it must be.
+        """Compare the answer with the expected one.
 
         Raises
         ------
         WrongAnswerError
-            If it is something else.
+            If it differs.
         """
         given, expected = np.array(self.call()), self.expected()
         if given.shape != expected.shape or not np.allclose(given, expected, self.tolerance, self.tolerance):
             raise WrongAnswerError(f"{self.title} gave {given!r}, expected {expected!r}. No time is reported.")
 
     def measure(self, region_seconds: float) -> float:
-        """Seconds of one call, over back-to-back calls that fill a region."""
+        """Return the seconds of one call, over back-to-back calls that fill a region."""
         if not self.is_untiled:
             return harness.seconds_per_call(self.call, region_seconds)
         with threadpoolctl.threadpool_limits(1):
@@ -67,7 +67,7 @@ class Question:
 
 
 def title_of(name: str, size_bytes: int, variant: str) -> str:
-    """Give the name under which the times of a question are kept.
+    """Return the title of the times of a question.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def _function_of(name: str) -> Callable[..., Any]:
 
 
 def questions(name: str, size_bytes: int) -> Iterator[Question]:
-    """Give the variants of one question.
+    """Yield the variants of one question.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""What an array in shared memory costs, made and released again, while many others live.
+"""The cost of creating and releasing an array in shared memory while many others exist.
 
-Every round makes and releases small arrays with each number of live ones. The median of all rounds is reported, and the
+Every round creates and releases small arrays per number of live arrays. The median of all rounds is reported, and the
 best, because other work on the machine only adds time::
 
     python -m bench.shared_arrays --live 0,1000,100000
@@ -26,7 +26,7 @@ _MOST_SECONDS = 1e-6
 
 
 def measure(live: Sequence[int], num_bytes: int, rounds: int) -> dict[int, list[float]]:
-    """Return the seconds of a call, of each round, for each number of live arrays."""
+    """Return the seconds per call in each round, for each number of live arrays."""
     dtype = np.dtype(np.uint8)
     seconds: dict[int, list[float]] = {count: [] for count in live}
     for _ in range(rounds):

@@ -1,4 +1,4 @@
-"""A peer that is one process of its own, from an environment of its own."""
+"""A peer in a single process, with a separate environment."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ S = TypeVar("S", bound="SinglePeer")
 
 
 class SinglePeer:
-    """Starts with the ``with`` block and ends with it.
+    """A peer process that starts and ends with the ``with`` block.
 
     Parameters
     ----------
     folder : Path
-        Where ``bench.environments`` put its environment.
+        Folder of the environments of ``bench.environments``.
     environment : str
-        Of that name.
+        Name of the environment.
     script : str or Path
         Its program in ``bench/peers``, or an absolute path.
     num_ranks : int
-        That this one process has.
+        Number of ranks of the process.
 
     Raises
     ------
     FileNotFoundError
-        If there is no such environment.
+        If the environment does not exist.
     """
 
     def __init__(self, folder: Path, environment: str, script: str | Path, num_ranks: int) -> None:
@@ -62,5 +62,5 @@ class SinglePeer:
         self._process.stop()
 
     def cpu_seconds(self) -> float:
-        """Processor time that it has used."""
+        """CPU time of the process, in seconds."""
         return self._process.cpu_seconds()

@@ -1,4 +1,4 @@
-"""TensorFlow's MirroredStrategy, asked the questions of ``bench.strategy_run`` in a process of its own."""
+"""TensorFlow's MirroredStrategy, asked the questions of ``bench.strategy_run`` in a separate process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _START_SECONDS, _ANSWER_SECONDS = 120.0, 120.0
 
 
 def peer_title(variant: str, title: str) -> str:
-    """Give the name under which the peer's answer to a question is kept.
+    """Return the title of the peer's answer to a question.
 
     Examples
     --------
@@ -41,7 +41,7 @@ class StrategyPeers:
     Parameters
     ----------
     folder : Path
-        Where ``bench.environments`` put its environment.
+        Folder of the environments of ``bench.environments``.
     replica_counts : sequence of int
 
     Raises
@@ -75,7 +75,7 @@ class StrategyPeers:
             process.stop()
 
     def subjects(self, region_seconds: float) -> dict[str, Callable[[], float]]:
-        """Give what measures each question, by :func:`peer_title`; a wrong or late answer raises PeerFailure."""
+        """Return the measurements by :func:`peer_title`; a wrong or late answer raises PeerFailure."""
         told = {"size_bytes": 0, "dtype": "float32", "seconds": region_seconds}
         return {
             peer_title(variant, f"{question} P={count}"): partial(
@@ -87,12 +87,12 @@ class StrategyPeers:
         }
 
     def cpu_seconds(self) -> float:
-        """Processor time that all of them have used."""
+        """CPU time of all processes, in seconds."""
         return sum(process.cpu_seconds() for process in self._processes.values())
 
 
 def _compared(answers: Mapping[str, Sequence[float]]) -> Iterator[tuple[str, Sequence[float], dict[str, float]]]:
-    """Title, seconds of ringlet, and medians of TensorFlow's time divided by ringlet's in the same round."""
+    """Yield title, seconds of ringlet, and medians of TensorFlow's time divided by ringlet's in the same round."""
     for title, seconds in answers.items():
         theirs = {v: answers[peer_title(v, title)] for v in _VARIANTS if peer_title(v, title) in answers}
         if theirs:
@@ -100,7 +100,7 @@ def _compared(answers: Mapping[str, Sequence[float]]) -> Iterator[tuple[str, Seq
 
 
 def peer_goals(answers: Mapping[str, Sequence[float]]) -> list[Goal]:
-    """Hold every question that both were asked against goal 18.
+    """Compare every question that both answered with goal 18.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def peer_goals(answers: Mapping[str, Sequence[float]]) -> list[Goal]:
     Returns
     -------
     list of Goal
-        None where TensorFlow was not measured.
+        Empty if TensorFlow was not measured.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def peer_goals(answers: Mapping[str, Sequence[float]]) -> list[Goal]:
 
 
 def peer_rows(answers: Mapping[str, Sequence[float]]) -> str:
-    """Lay out ringlet beside TensorFlow; empty where it was not measured."""
+    """Return a table of ringlet and TensorFlow; empty if TensorFlow was not measured."""
     rows = [
         [title, report.format_seconds(sorted(seconds)[len(seconds) // 2]), *(f"{gains[v]:.1f} x" for v in _VARIANTS)]
         for title, seconds, gains in _compared(answers)

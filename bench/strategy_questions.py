@@ -1,4 +1,4 @@
-"""What a strategy is asked to do while it is timed, each with the answer that it must give."""
+"""Timed operations of strategies, each with its expected answer."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Question:
     ----------
     name : str
     num_replicas : int
-        0 where replicas play no part.
+        0 if the operation has no replicas.
     call : callable
-        Does it once.
+        Makes the timed call once.
     check : callable
-        Raises `WrongAnswerError` if what `call` gave is wrong.
+        Raises `WrongAnswerError` if the result of `call` is wrong.
     calls_per_unit : int
-        What one call does that many of; times are divided by it.
+        Units of work of one call; times are divided by it.
     """
 
     name: str
@@ -47,12 +47,12 @@ class Question:
         return f"{self.name} P={self.num_replicas}" if self.num_replicas else self.name
 
     def measure(self, region_seconds: float) -> float:
-        """Seconds of one unit, over back-to-back calls that fill a region."""
+        """Return the seconds of one unit, over back-to-back calls that fill a region."""
         return harness.seconds_per_call(self.call, region_seconds) / self.calls_per_unit
 
 
 def _expect(name: str, expected: Any) -> Callable[[Any], None]:
-    """Make a check: `expected` on each of the local results, or as the value itself."""
+    """Return a check that each local result, or the value itself, equals `expected`."""
 
     def check(given: Any) -> None:
         if not np.array_equal(np.asarray(given), np.asarray(expected)):
@@ -199,7 +199,7 @@ def _split_question(size_bytes: int) -> Question:
 
 
 def questions(replica_counts: Sequence[int]) -> list[Question]:
-    """Everything that is asked, for each number of replicas.
+    """Return all questions, for each number of replicas.
 
     Parameters
     ----------

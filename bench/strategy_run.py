@@ -1,4 +1,4 @@
-"""Measures what a strategy costs beside the step function: run, reduce, variables, datasets, tiles, import.
+"""Measures the overhead of a strategy: run, reduce, variables, datasets, tiles, import.
 
 Run as ``python -m bench.strategy_run``; ``--environments FOLDER`` measures TensorFlow beside it. ``bench/README.md``
 defines the columns.
@@ -46,14 +46,14 @@ _IMPORTS = {
 
 
 def _import_seconds(before: str, imports: str) -> float:
-    """Seconds of `imports` in an interpreter of its own."""
+    """Return the seconds of `imports` in a separate interpreter."""
     script = f"import time\n{before}\nstart = time.perf_counter()\n{imports}\nprint(time.perf_counter() - start)"
     finished = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     return float(finished.stdout)
 
 
 def _subjects(replica_counts: Sequence[int], region_seconds: float) -> dict[str, Callable[[], float]]:
-    """Everything to time by name, after each question's answer was checked."""
+    """Return all subjects to time by name, after checking the answer to each question."""
     asked = questions(replica_counts)
     for question in asked:
         question.check(question.call())
@@ -110,7 +110,7 @@ def _row(name: str, seconds: Sequence[float]) -> list[str]:
 
 
 def _answers(options: argparse.Namespace) -> tuple[dict[str, list[float]], float]:
-    """Seconds of everything in every round, and the part of the cores that other processes took meanwhile."""
+    """Return the seconds of all subjects in every round, and the fraction of the cores' time used by others."""
     region_seconds = options.milliseconds / 1e3
     subjects = _subjects(options.replicas, region_seconds)
     folder = options.environments
@@ -120,12 +120,12 @@ def _answers(options: argparse.Namespace) -> tuple[dict[str, list[float]], float
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Check, measure in alternation, print the table and the goals, and write what was asked for.
+    """Check, measure in alternation, print the table and the goals, and write the requested files.
 
     Returns
     -------
     int
-        0: a missed goal is a finding, not a failure. A wrong answer raises.
+        0, even if a goal was missed. A wrong result raises an error.
     """
     parser = argparse.ArgumentParser(prog="python -m bench.strategy_run", description=__doc__)
     parser.add_argument("--replicas", type=harness.parse_counts, default=[2, 4, 8], help="such as 2,4,8")

@@ -1,4 +1,4 @@
-"""The figures of a benchmark of one all-reduce with the loops for different CPUs."""
+"""Results of a benchmark of one all-reduce with the loops for different CPUs."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = ["TargetResult", "table"]
 
 @dataclass(frozen=True)
 class TargetResult:
-    """Everything measured of one variant in one cell.
+    """All measurements of one variant in one cell.
 
     Attributes
     ----------
     cell : Cell
     variant : str
     seconds : mapping of str to sequence of float
-        Of one call, one entry per round, by CPU target, best first.
+        Seconds of one call, one entry per round, by CPU target, best first.
     others : float
-        Part of the cores' time that other processes took meanwhile.
+        Fraction of the cores' time that other processes used.
     """
 
     cell: Cell
@@ -33,15 +33,15 @@ class TargetResult:
 
     @property
     def what(self) -> str:
-        """Name it for people."""
+        """Return the name of the case for display."""
         return f"{self.cell.dtype} {self.cell.op}, {self.variant}, {format_bytes(self.cell.size_bytes)}"
 
     def times(self, target: str, other: str) -> Statistics:
-        """Time of one target divided by that of another, in each round."""
+        """Return the time of one target divided by that of another, in each round."""
         return harness.ratios(self.seconds[target], self.seconds[other])
 
     def as_dict(self) -> dict[str, object]:
-        """Give the rounds and the medians as JSON can hold them."""
+        """Return the rounds and the medians as JSON values."""
         best = next(iter(self.seconds))
         return {
             **asdict(self.cell), "variant": self.variant, "others": self.others,
@@ -54,7 +54,7 @@ class TargetResult:
 
 
 def table(results: Sequence[TargetResult]) -> str:
-    """Lay out what was measured; ``bench/README.md`` defines the columns."""
+    """Return the results as a table; ``bench/README.md`` defines the columns."""
     targets = list(results[0].seconds) if results else []
     ratios = [f"{target} / {targets[0]}" for target in targets[1:]]
     columns = ("dtype", "op", "variant", "ranks", "size", *targets, *ratios, "others")

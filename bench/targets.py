@@ -1,4 +1,4 @@
-"""Measures the loops for different CPUs against each other: one process for each, in alternation.
+"""Compares the loops for different CPUs: one process for each, in alternation.
 
 Run as ``python -m bench.targets --bytes 32KiB,1MiB,64MiB``; ``bench/README.md`` defines the columns.
 """
@@ -28,12 +28,12 @@ Case = tuple[str, str]  # dtype, operation
 
 
 def parse_case(text: str) -> Case:
-    """Read a dtype and an operation.
+    """Parse a dtype and an operation.
 
     Raises
     ------
     ArgumentTypeError
-        If they do not go together.
+        If the dtype does not support the operation.
 
     Examples
     --------
@@ -96,12 +96,12 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print the table and the goals, and write what was asked for.
+    """Measure, print the table and the goals, and write the requested files.
 
     Returns
     -------
     int
-        0: a missed goal is a finding and not a failure. A wrong answer raises.
+        0, even if a goal was missed. A wrong result raises an error.
     """
     options = _parse(arguments)
     machine = describe_machine()

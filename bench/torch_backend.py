@@ -42,7 +42,7 @@ def _collectives(dist: Any, torch: Any, group: Any, size_bytes: int) -> dict[str
 
 
 def _seconds(dist: Any, torch: Any, call: Callable[[], object], region_seconds: float) -> float:
-    """The time of a call on the slowest rank."""
+    """Return the seconds of a call on the slowest rank."""
     start = perf_counter()
     call()
     first = torch.tensor([perf_counter() - start])
@@ -58,7 +58,7 @@ def _seconds(dist: Any, torch: Any, call: Callable[[], object], region_seconds: 
 
 
 def _check(dist: Any, torch: Any, groups: Groups) -> None:
-    """Compare a sum of whole numbers, which every order of additions gives."""
+    """Check a sum of whole numbers, which is exact in any order."""
     found = []
     for group in groups.values():
         x = torch.arange(10_001.0) % 100 + dist.get_rank()
@@ -71,7 +71,7 @@ def _check(dist: Any, torch: Any, groups: Groups) -> None:
 def _trainers(
     torch: Any, groups: Groups, buckets: Sequence[int], hidden: int | None
 ) -> dict[str, Callable[[], object]]:
-    """A training step of each backend, and of each size of buckets."""
+    """Return a training step for each backend and bucket size."""
     from examples import torch_mlp
 
     widths = torch_mlp.WIDTHS if hidden is None else (1024, hidden, hidden, 10)
@@ -146,7 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 if every rank has ended well.
+        0 if every rank has succeeded.
     """
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     parser = argparse.ArgumentParser(prog="python -m bench.torch_backend", description=__doc__)

@@ -1,9 +1,9 @@
 """Counts which tests of a PyTorch checkout pass over gloo and over the backend ringlet.
 
 ``python -m bench.torch_suite --checkout FOLDER test_c10d_gloo.py`` runs files below FOLDER/test/distributed, each over
-both backends, in a process of its own that forks one for each test. A test names ``"gloo"``, or `ProcessGroupGloo`:
-the exchange is made in `torch.distributed`, where the group is made. Of errors, the class is compared, not gloo's text.
-Tests that make no such group are not counted.
+both backends, in a separate process that forks one for each test. Tests name ``"gloo"`` or `ProcessGroupGloo`; the
+backend is replaced in `torch.distributed`, where the group is created. For errors, the class is compared, not the text.
+Tests without such a group are not counted.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _run_in_process(file: Path, backend: str, seconds: float, only: str, logs: P
 
 
 def run_file(file: Path, backend: str, seconds: float, log: Path, only: str) -> Iterator[tuple[str, str]]:
-    """Yield the name and the verdict of each test that makes a group of gloo, which is one of `backend` instead."""
+    """Yield the name and the verdict of each test that creates a gloo group, which is replaced by `backend`."""
     with tempfile.TemporaryDirectory() as folder:
         marker = Path(folder) / "has_group"
         _prepare(backend, marker)
@@ -85,7 +85,7 @@ def run_file(file: Path, backend: str, seconds: float, log: Path, only: str) -> 
 
 
 def _prepare(backend: str, marker: Path) -> None:
-    """Exchange gloo for the backend, wherever a test makes a group by the name or the class; note that it did."""
+    """Replace gloo by the backend wherever a test creates a group by name or class, and record each replacement."""
     import torch
     from torch.distributed import distributed_c10d as c10d
 
@@ -108,7 +108,7 @@ def _prepare(backend: str, marker: Path) -> None:
         return make_group(size, rank, ranks, name, *args, **options)
 
     class Group:
-        """What tests take from `torch.distributed.ProcessGroupGloo`."""
+        """The attributes of `torch.distributed.ProcessGroupGloo` that tests use."""
 
         _Options, Options = gloo._Options, gloo.Options
         create_device, create_default_device = gloo.create_device, gloo.create_default_device
@@ -156,7 +156,7 @@ def _tests(module: Any) -> Iterator[unittest.TestCase]:
 
 
 def _verdict(test: unittest.TestCase, name: str, seconds: float, log: Path) -> str:
-    """Run a test in a process group of its own, which is killed when the time is over; return the verdict."""
+    """Run a test in a new process group, which is killed after a time limit; return the verdict."""
     child = os.fork()
     if not child:
         code = 1

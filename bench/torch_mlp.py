@@ -1,4 +1,4 @@
-"""Measures how many steps per second a PyTorch model trains at, by ringlet and by DistributedDataParallel over gloo.
+"""Measures the steps per second of training a PyTorch model, with ringlet and with DistributedDataParallel over gloo.
 
 Run as ``python -m bench.torch_mlp``; ``bench/README.md`` defines the columns. It needs torch and scikit-learn in
 the environment of ringlet.
@@ -38,7 +38,7 @@ _TOLERANCE = 1e-5
 
 
 def _environments(trainer: str, num_workers: int) -> list[dict[str, str]]:
-    """For each process the variables by which it finds the others, and one thread of each library of linear algebra."""
+    """Return, for each process, the variables for its rendezvous, with one thread per linear algebra library."""
     port = _free_port()
     addresses = [f"localhost:{number}" for number in range(1, num_workers + 1)]
     threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -71,12 +71,12 @@ def _start(name: str, options: argparse.Namespace) -> TrainingTeam:
 
 
 def _check(teams: Mapping[str, TrainingTeam], folder: Path) -> int:
-    """Train a few steps by all that exchange, and compare the parameters; gives how many there are.
+    """Train a few steps with all teams that exchange gradients, and compare the parameters; return their number.
 
     Raises
     ------
     WrongAnswerError
-        If they differ, or those of the workers that train together do in any bit.
+        If the parameters differ between teams, or in any bit between the workers of a team.
     """
     learned: dict[str, np.ndarray] = {}
     for number, name in enumerate(name for name in teams if name != "alone"):
@@ -98,7 +98,7 @@ def _seconds_per_step(team: TrainingTeam, steps: int) -> float:
 
 
 def _best_gloo(seconds: dict[str, list[float]]) -> list[float]:
-    """The times of the size of buckets that serves gloo best."""
+    """Return the times of gloo's fastest bucket size."""
     gloo = [values for name, values in seconds.items() if name.startswith("gloo")]
     return min(gloo, key=lambda values: Statistics(tuple(values)).median)
 
@@ -135,12 +135,12 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Check, measure in alternation, print the table and the goal, and write what was asked for.
+    """Check, measure in alternation, print the table and the goal, and write the requested files.
 
     Returns
     -------
     int
-        0: a missed goal is a finding, not a failure. A wrong answer raises.
+        0, even if a goal was missed. A wrong result raises an error.
     """
     options = _parse(arguments)
     machine = describe_machine()

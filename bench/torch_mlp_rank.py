@@ -1,4 +1,4 @@
-"""One process of :mod:`bench.torch_mlp`: trains when it is asked to, and says how long it took.
+"""One process of :mod:`bench.torch_mlp`: trains on request, and returns the seconds.
 
 Questions and answers are lines of JSON: ``{"steps": 5}`` trains, and is answered with the seconds; with ``"save":
 path`` the answer has a digest of the parameters too, and the first process writes them to that file.
@@ -21,7 +21,7 @@ __all__ = ["main"]
 
 
 def _trainer(options: argparse.Namespace) -> Any:
-    """What the example trains with; or the same without any exchange, which nothing that exchanges can beat."""
+    """Return the trainer of the example, or the same without any exchange, as an upper bound of the speed."""
     import torch
 
     from examples import torch_mlp
@@ -53,7 +53,7 @@ def _save(trainer: Any, path: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Answer questions until there are no more."""
+    """Answer questions until the end of the input."""
     parser = argparse.ArgumentParser(prog="python -m bench.torch_mlp_rank", description=__doc__)
     parser.add_argument("--trainer", required=True, choices=("ringlet", "gloo", "alone"))
     parser.add_argument("--batch", type=int, required=True)

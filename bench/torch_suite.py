@@ -1,9 +1,9 @@
-"""Counts which tests of ``torch.distributed`` that torch brings along pass over a backend, and over gloo.
+"""Counts which tests included in ``torch.distributed`` pass over a backend, and over gloo.
 
 Run as ``python -m bench.torch_suite --backend ringlet``; it needs torch and expecttest. They are the tests of
 collectives, point to point, groups and DistributedDataParallel that PyTorch runs for gloo on CPU. Every test runs in
-processes forked for it; it passes if all of them do. ``--checkout FOLDER FILE...`` runs files of tests that torch does
-not bring along instead, over both backends (`torch_checkout`).
+processes forked for it; it passes if all of them do. ``--checkout FOLDER FILE...`` instead runs test files that are
+not part of torch, over both backends (`torch_checkout`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SKIPPED = range(70, 100)  # exit codes of torch's own decorators
 
 
 def _suite(ranks: int, folder: str) -> Any:
-    """The module of torch's tests, which choose those of gloo; the default group is of the backend."""
+    """Return the module of torch's tests, which select those of gloo; the default group uses the backend."""
     os.environ.update(
         BACKEND="gloo", WORLD_SIZE=str(ranks), TEMP_DIR=folder, GLOO_SOCKET_IFNAME="lo", OMP_NUM_THREADS="1"
     )
@@ -105,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0: a test that fails is a finding.
+        0, even if tests failed.
     """
     parser = argparse.ArgumentParser(prog="python -m bench.torch_suite", description=__doc__)
     parser.add_argument("--backend", default="ringlet")

@@ -1,4 +1,4 @@
-"""What each collective must at least read and write, as what the C++ probe can measure."""
+"""The minimum memory traffic of each collective, as accesses that the C++ probe can measure."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ COLLECTIVES = {
 
 @dataclass(frozen=True)
 class Access:
-    """One way through memory, of which the probe measures the bandwidth.
+    """A memory access pattern, whose bandwidth the probe measures.
 
     Attributes
     ----------
     kind : str
-        As ``bench/cpp/limits.cpp`` names it: update, copy, read, write, reduceP, foldP or spreadP.
+        Name in ``bench/cpp/limits.cpp``: update, copy, read, write, reduceP, foldP or spreadP.
     working_set : int
         Bytes of all buffers together.
     moved : float
@@ -50,7 +50,7 @@ Way = tuple[Access, ...]
 
 
 def variants_of(collective: str) -> Sequence[str]:
-    """Give the variants that a collective has.
+    """Return the variants of a collective.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def variants_of(collective: str) -> Sequence[str]:
 
 
 def ways(collective: str, variant: str, num_ranks: int, size_bytes: int) -> list[Way]:
-    """Give ways to do all that a collective must: steps one after the other.
+    """Return ways to perform a collective, as sequences of steps.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def ways(collective: str, variant: str, num_ranks: int, size_bytes: int) -> list
     Returns
     -------
     list of tuple of Access
-        The fastest counts.
+        The ways; the fastest one is the limit.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def ways(collective: str, variant: str, num_ranks: int, size_bytes: int) -> list
 
 
 def _step(kind: str, touched: int, moved: int) -> Access:
-    """One step of a collective whose buffers have `touched` bytes together: caches hold a part of all of them."""
+    """Return a step of a collective whose buffers have `touched` bytes in total, partly held in caches."""
     return Access(kind, touched, float(moved))
 
 
@@ -113,14 +113,14 @@ def _copy(size: int) -> Way:
 
 
 def _reduce(count: int, size: int) -> list[Way]:
-    """`count` buffers of `size` are read, another one is written; in one loop, reads and writes overlap."""
+    """Read `count` buffers of `size` and write another; in one loop, reads and writes overlap."""
     touched = (count + 1) * size
     apart = (_step("read", touched, count * size), _step("write", touched, size))
     return [apart, *_in_one_loop("reduce", count, touched, touched)]
 
 
 def _fold(count: int, size: int) -> list[Way]:
-    """The same into one of the buffers that are read."""
+    """Read `count` buffers of `size` and write into one of them."""
     if count == 1:
         return [_update(size)]
     touched = count * size
@@ -129,7 +129,7 @@ def _fold(count: int, size: int) -> list[Way]:
 
 
 def _spread(size: int, count: int) -> list[Way]:
-    """A buffer is read, `count` others are written."""
+    """Read a buffer and write `count` others."""
     if count <= 1:
         return [_copy(size * count)]
     touched = (count + 1) * size

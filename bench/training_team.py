@@ -1,4 +1,4 @@
-"""A team of processes that train one model together: started once, asked in turn, and ended with the run."""
+"""A team of processes that train one model together: started once, measured in turn, and ended with the run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _END_SECONDS = 10.0
 
 
 class TeamError(RuntimeError):
-    """A process of a team ended, or did not answer in time; the message has the end of what it said."""
+    """A process of a team ended, or did not answer in time; the message has the end of its output."""
 
 
 class TrainingTeam:
@@ -34,9 +34,9 @@ class TrainingTeam:
     arguments : sequence of str
         Module and its arguments.
     environments : sequence of mapping of str to str
-        For each process the variables that it gets in addition.
+        Additional environment variables of each process.
     answer_seconds : float
-        How long an answer may take.
+        Time limit of an answer.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class TrainingTeam:
             raise
 
     def ask(self, question: Mapping[str, Any]) -> list[Any]:
-        """Give the answers of all processes to a question.
+        """Return the answers of all processes to a question.
 
         Raises
         ------
@@ -79,7 +79,7 @@ class TrainingTeam:
         return [json.loads(self._line(number, deadline)) for number in range(len(self._processes))]
 
     def cpu_seconds(self) -> float:
-        """Processor time that all of them have used."""
+        """CPU time of all processes, in seconds."""
         return cpu_seconds_of(process.pid for process in self._processes)
 
     def _line(self, number: int, deadline: float) -> bytes:
@@ -113,7 +113,7 @@ class TrainingTeam:
         self._end()
 
     def _end(self) -> None:
-        """Close what they read from, which ends them; kill whoever has not ended then."""
+        """Close the inputs of the processes, which ends them; kill the others."""
         for process in self._processes:
             assert process.stdin is not None
             process.stdin.close()

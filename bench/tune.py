@@ -1,4 +1,4 @@
-"""Finds up to which payload an all-reduce should travel in the slots, for the table that AUTO looks it up in.
+"""Finds the largest payload for which an all-reduce should use the slots, for the table of AUTO.
 
 Run as ``python -m bench.tune``; ``--write`` stores the result in ``cpp/ringlet/collectives/algorithms/tuning.hpp``.
 """
@@ -47,9 +47,9 @@ class Comparison:
     ----------
     num_ranks, size_bytes : int
     seconds : mapping of str to sequence of float
-        By algorithm: of one call of every variant, added up.
+        Seconds by algorithm, summed over one call of every variant.
     others : float
-        Part of the cores' time that other processes took meanwhile.
+        Fraction of the cores' time that other processes used.
     """
 
     num_ranks: int
@@ -58,22 +58,22 @@ class Comparison:
     others: float
 
     def times(self, algorithm: str, other: str) -> Statistics:
-        """Time of one algorithm divided by that of another, in each round."""
+        """Return the time of one algorithm divided by that of another, in each round."""
         return harness.ratios(self.seconds[algorithm], self.seconds[other])
 
 
 def winning_limit(comparisons: Sequence[Comparison]) -> int:
-    """Largest payload up to which SMALL is not slower than DIRECT at any size.
+    """Return the largest payload up to which SMALL is not slower than DIRECT at any size.
 
     Parameters
     ----------
     comparisons : sequence of Comparison
-        Of one number of ranks.
+        Comparisons for one number of ranks.
 
     Returns
     -------
     int
-        Bytes; 0 if SMALL is slower at the smallest size already.
+        Bytes; 0 if SMALL is slower even at the smallest size.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def winning_limit(comparisons: Sequence[Comparison]) -> int:
 
 
 def present_limits(header: str) -> dict[int, int]:
-    r"""Read the table of a header: bytes by the most ranks of the row.
+    r"""Parse the table of a header: bytes by the largest number of ranks of each row.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def present_limits(header: str) -> dict[int, int]:
 
 
 def limit_for(num_ranks: int, limits: Mapping[int, int]) -> int:
-    """Look a number of ranks up as the library does: in the first row that reaches as far.
+    """Look up a number of ranks as the library does: in the first row that covers it.
 
     Examples
     --------
@@ -112,15 +112,15 @@ def limit_for(num_ranks: int, limits: Mapping[int, int]) -> int:
 
 
 def rewritten(header: str, limits: Mapping[int, int], where: str) -> str:
-    r"""Give a header with these rows instead of its own.
+    r"""Return a header with its rows replaced by these.
 
     Parameters
     ----------
     header : str
     limits : mapping of int to int
-        Bytes by number of ranks; the largest number stands for all beyond it.
+        Bytes by number of ranks; the largest number also covers all larger ones.
     where : str
-        What the table was measured on, for its first comment.
+        The machine of the measurement, for the first comment.
 
     Returns
     -------
@@ -229,7 +229,7 @@ def _where(machine: Machine) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print what was found beside what the library has, and write what was asked for.
+    """Measure, print the results beside the current table, and write the requested files.
 
     Returns
     -------

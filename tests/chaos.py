@@ -2,9 +2,9 @@
 
     python -m tests.chaos strategies --minutes 30 --seed 1
 
-A kind is a module with `EVENTS`, what may happen to a job, and ``run_round(seed, event, folder)``, which runs one job
-and returns what was wrong with it: everything else about the job is drawn from the seed. After every round, processes,
-threads, descriptors and files have to be as they were before it.
+A kind is a module with `EVENTS`, the possible disturbances of a job, and ``run_round(seed, event, folder)``, which runs
+one job and returns its faults; everything else about the job is drawn from the seed. Each round must leave processes,
+threads, descriptors and files as they were before it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _PR_SET_CHILD_SUBREAPER = 36  # <linux/prctl.h>
 
 
 def run_round(kind: str, seed: int, event: str) -> list[str]:
-    """Run one job; return what was wrong with it, and what it has left behind."""
+    """Run one job; return its faults, and what it has left behind."""
     module: Any = importlib.import_module(KINDS[kind])
     before = footprint()
     try:
@@ -69,7 +69,7 @@ def run_round(kind: str, seed: int, event: str) -> list[str]:
 
 
 def run(kind: str, rounds: int, events: Sequence[str] = ()) -> list[str]:
-    """Run so many rounds, one event after the other, by default of all events; return what was wrong."""
+    """Run rounds with each event in turn, by default all events; return the faults."""
     events = events or importlib.import_module(KINDS[kind]).EVENTS
     with _own_world():
         return [text for seed in range(rounds) for text in run_round(kind, seed, events[seed % len(events)])]
@@ -77,7 +77,7 @@ def run(kind: str, rounds: int, events: Sequence[str] = ()) -> list[str]:
 
 @contextlib.contextmanager
 def _own_world() -> Any:
-    """Temporary files in a folder of their own, orphans as children of this process, and no signal ignored."""
+    """Use a separate folder for temporary files, adopt orphaned processes, and ignore no signal."""
     for number in (signal.SIGINT, signal.SIGHUP):  # as under nohup, and in the background of a shell
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # which ends all jobs

@@ -1,4 +1,4 @@
-"""What runs for another process is asked in its own context whether it was cancelled."""
+"""Cancellation checks in the context of a function that runs for another process."""
 
 from __future__ import annotations
 

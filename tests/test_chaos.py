@@ -1,6 +1,6 @@
-"""A few jobs of every kind, each disturbed in another way; ``python -m tests.chaos KIND --minutes 30`` runs more.
+"""A few jobs of every kind, each with a different disturbance; ``python -m tests.chaos KIND --minutes 30`` runs more.
 
-``RINGLET_KILLS`` (100 by default) sets how many.
+``RINGLET_KILLS`` (100 by default) sets the number of jobs.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def test_all_workers_end_however_the_job_ends(kind, event):
 
 
 def check(kind, rounds, *events):
-    """Run jobs in a process of their own."""
+    """Run jobs in a separate process."""
     with Processes() as processes:
         wrong = processes.start(DRIVER, kind, rounds, *events).told(MOST_SECONDS)
     assert not wrong, "\n".join(wrong)

@@ -1,4 +1,4 @@
-"""Every public name says what it gives and shows it running; every example in the package runs."""
+"""Every public name has a docstring with its result and an example; every example in the package runs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def documented_parameters(docstring: str) -> set[str]:
 
 
 def is_made_by_users(value: type) -> bool:
-    """Whether users call the class: not so if its docstring says how instances arise ("Returned by ...")."""
+    """Whether users call the class: False if its docstring says how instances are created ("Returned by ...")."""
     if issubclass(value, (enum.Enum, BaseException)):
         return False
     introduction = re.split(r"\n\s*-{3,}", value.__doc__ or "")[0]

@@ -1,4 +1,4 @@
-"""Documents of the tree: their programs print what is shown, their links lead to files, and no machine is named."""
+"""Documents of the tree: their programs print the output shown, links lead to files, and no machine is named."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_a_document_that_is_one_program_prints_everything_that_is_shown_and_noth
 
 
 def test_the_blocks_of_the_guide_are_short():
-    """A reader has to remember a whole block: a longer one is two, with text between them."""
+    """Split longer blocks in two, with text between them: readers have to remember a whole block."""
     lengths = [match.group(1).count("\n") for document in CONTINUOUS for match in SHOWN.finditer(text_of(document))]
     assert max(lengths) <= 25
 

@@ -1,7 +1,7 @@
 """The layers of the tree as data, and the test that every ``#include`` and ``import`` keeps to them.
 
 A file imports from its own folder and from smaller numbers: never sideways, never up. Imports inside functions and
-under ``if TYPE_CHECKING`` count like any other: they tie files together just the same.
+under ``if TYPE_CHECKING`` count like any other, because they couple files in the same way.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ STANDARD_HEADER = re.compile(r"^[a-z_0-9]+$")
 
 @dataclass(frozen=True)
 class Violation:
-    """One line that breaks one rule of the table."""
+    """A line that breaks a rule of the table."""
 
     file: str
     line: int
@@ -167,7 +167,7 @@ def from_targets(node: ast.ImportFrom, package: tuple[str, ...]) -> Iterator[tup
 
 
 def imported_names(tree: ast.AST, package: tuple[str, ...]) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Line and dotted name of every import in a file, wherever it stands."""
+    """Line and dotted name of every import in a file, at any depth."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, tuple(alias.name.split("."))) for alias in node.names)

@@ -1,4 +1,4 @@
-"""Memory of results: reused while it is wanted, given back without being asked for once it is not."""
+"""Memory of results: reused while needed, and returned to the system afterwards without a request."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def is_given_back():
 
 
 def run_python(code: str) -> list[str]:
-    """Run code after SETUP, in a process whose pool is its own; return the words that it prints."""
+    """Run code after SETUP, in a new process; return the words that it prints."""
     options = ["-W", "ignore::DeprecationWarning"]  # of Python 3.12 and newer about a fork beside threads
     command = [sys.executable, *options, "-c", SETUP + code]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)

@@ -1,4 +1,4 @@
-"""What an installation holds, what importing it costs, and which names it offers."""
+"""Contents of an installation, cost of importing it, and its public names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ IMPORT_LIMIT_SECONDS = 0.1
 
 
 def run_python(code: str, environ: dict[str, str] | None = None) -> list[str]:
-    """Run code in an interpreter of its own; return the JSON list that it prints."""
+    """Run code in a new interpreter; return the JSON list that it prints."""
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, env=environ)
     assert done.returncode == 0, done.stderr
@@ -34,7 +34,7 @@ def run_python(code: str, environ: dict[str, str] | None = None) -> list[str]:
 
 
 def third_party(modules: list[str]) -> set[str]:
-    """Top-level names among `modules` that are neither built in nor ours."""
+    """Top-level names among `modules` that are neither built in nor part of Ringlet."""
     return {m.split(".")[0] for m in modules} - sys.stdlib_module_names - {"ringlet", "_ringlet_editable"}
 
 
@@ -147,7 +147,7 @@ def test_the_error_of_an_unknown_name_gives_the_name_to_write():
 
 
 def public_modules(module: types.ModuleType = ringlet) -> Iterator[types.ModuleType]:
-    """The module and all modules that are reached from it by public names."""
+    """The module and all modules reachable from it by public names."""
     yield module
     for inner in (getattr(module, name) for name in dir(module)):
         if isinstance(inner, types.ModuleType):

@@ -1,4 +1,4 @@
-"""Fields of Protocol Buffers: what is written is read again."""
+"""Fields of Protocol Buffers: round trips of encoding and decoding."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def test_keys_that_are_attributes_stay_the_same_as_their_items():
 
 
 class View(collections.abc.Mapping):
-    """A mapping over data outside of memory: it cannot be made of items, and reading it is slow."""
+    """A mapping over data outside of memory: it cannot be created from items, and reading it is slow."""
 
     def __init__(self, file):
         self.file = file

@@ -1,4 +1,4 @@
-"""Draws docstrings, messages and comments at random, for a reader who judges how they read.
+"""Draws docstrings, messages and comments at random, for a reader to judge their style.
 
     python -m tests.text_sample --seed 1 --count 40
 

@@ -1,5 +1,5 @@
-"""Programs that answer questions, ringlet's peers and its own processes; each runs by its path in an environment.
+"""Programs of ringlet's peers and of its own processes, which answer questions; each is run by path in an environment.
 
-They import nothing of the other benchmarks, and but for ``ringlet_ranks.py`` nothing of ringlet: what they share is in
-``peer.py``, which needs only NumPy.
+They import neither the other benchmarks nor, except ``ringlet_ranks.py``, ringlet; common code is in ``peer.py``, which
+requires only NumPy.
 """

@@ -11,7 +11,7 @@ from server_peer import ServerPeer, Variables, Worker
 
 
 class DaskActors(ServerPeer):
-    """The client, which has the handles of all actors; each has a process of its own."""
+    """The client, which has the handles of all actors; each actor is a separate process."""
 
     def __init__(self, distributed: Any, num_workers: int) -> None:
         self.num_ranks = num_workers

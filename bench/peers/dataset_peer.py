@@ -1,4 +1,4 @@
-"""What both peers of datasets share: the same arrays, and the check that each row came once, beside its label."""
+"""Common code of both peers of datasets: the arrays, and the check that each row occurs once, with its label."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ class DatasetPeer(Peer):
 
     @abstractmethod
     def steps(self, question: str, variant: str) -> Iterable[Any]:
-        """Give what to go through."""
+        """Return the iterable to traverse."""
 
     @abstractmethod
     def parts(self, question: str, variant: str, step: Any) -> Iterator[tuple[Any, ...]]:
-        """Give the arrays of each replica in a step, as NumPy's."""
+        """Return the arrays of each replica in a step, as NumPy arrays."""
 
     def allocate(self, count: int, dtype: np.dtype[Any]) -> None:
-        """Nothing: the arrays stay."""
+        """Do nothing: the arrays are permanent."""
 
     def fill(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def clear(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def call(self, collective: str, variant: str) -> Callable[[], object]:
-        """Give what goes through everything once."""
+        """Return a function that iterates over all steps once."""
         steps = self.steps(collective, variant)
 
         def once() -> int:
@@ -62,7 +62,7 @@ class DatasetPeer(Peer):
         return once
 
     def complaint(self, collective: str, variant: str) -> str | None:
-        """Say what is wrong with another time through everything."""
+        """Return the fault of another iteration over all steps, or None."""
         found = [
             part
             for step in self.steps(collective, variant)

@@ -1,4 +1,4 @@
-"""gloo through torch.distributed: rank 0 starts a process for each of the others; they find each other by a file."""
+"""gloo through torch.distributed: rank 0 starts a process for each of the others; they rendezvous through a file."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class GlooRank(ArrayRank):
         self.barrier = self._distributed.barrier
 
     def largest(self, value: float) -> float:
-        """Give the largest value of all ranks."""
+        """Return the largest value of all ranks."""
         tensor = self._torch.tensor([value], dtype=self._torch.float64)
         self._distributed.all_reduce(tensor, self._distributed.ReduceOp.MAX)
         return float(tensor[0])
 
     def call(self, collective: str, variant: str) -> Callable[[], object]:
-        """Give what makes one call."""
+        """Return a function that makes one call."""
         distributed = self._distributed
         x, y = self._torch.from_numpy(self.x), self._torch.from_numpy(self.y)
         block = len(self.x) // self.num_ranks
@@ -53,7 +53,7 @@ class GlooRank(ArrayRank):
 
 
 def main() -> None:
-    """Answer questions as one rank; without a number, as rank 0, which starts the others."""
+    """Serve questions as one rank; without a number, as rank 0, which starts the others."""
     options = begin()
     rank = options.rank or 0
     others = [

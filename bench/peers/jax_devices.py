@@ -1,4 +1,4 @@
-"""JAX on host devices of one process: collectives of ``lax`` under ``shard_map``, compiled, and waited for."""
+"""JAX on host devices of one process: compiled collectives of ``lax`` under ``shard_map``; calls wait for results."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class JaxDevices(Peer):
         self._result: Any = None
 
     def allocate(self, count: int, dtype: np.dtype[Any]) -> None:
-        """Keep the shape; arrays of JAX cannot be written, so that they are made when their values are known."""
+        """Keep the shape; arrays of JAX are immutable, so they are created once their values are known."""
         self._count, self._dtype = count, dtype
 
     def release(self) -> None:
-        """Forget arrays and results."""
+        """Release arrays and results."""
         self._x.clear()
         self._result = None
 
@@ -78,7 +78,7 @@ class JaxDevices(Peer):
         return self._compiled[collective, variant]
 
     def call(self, collective: str, variant: str) -> Callable[[], object]:
-        """Give what makes one call, and waits for the result."""
+        """Return a function that makes one call and waits for the result."""
         function = self._function(collective, variant)
         source = "block" if collective == "all_gather" else "whole"
 
@@ -91,7 +91,7 @@ class JaxDevices(Peer):
         return one_call
 
     def complaint(self, collective: str, variant: str) -> str | None:
-        """Compare the result on every device with what it must be."""
+        """Compare the result on every device with the expected result."""
         for rank, row in enumerate(np.asarray(self._result)):
             given = np.zeros(self._count, self._dtype)
             given[: len(row)] = row

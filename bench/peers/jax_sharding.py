@@ -1,4 +1,4 @@
-"""JAX's functions on arrays that lie in tiles on host devices of one process, compiled, and waited for."""
+"""Compiled JAX functions on arrays in tiles on host devices of one process; calls wait for the results."""
 
 from __future__ import annotations
 
@@ -45,21 +45,21 @@ class JaxSharding(Peer):
         )
 
     def allocate(self, count: int, dtype: np.dtype[Any]) -> None:
-        """Keep the size; operands are put on the devices when it is known for what."""
+        """Keep the size; operands are put on the devices once the function is known."""
         self._size_bytes = count * dtype.itemsize
 
     def release(self) -> None:
-        """Forget the result."""
+        """Release the result."""
         self._result = None
 
     def fill(self) -> None:
-        """Nothing: operands always hold what `inputs_of` gives."""
+        """Do nothing: operands always hold the result of `inputs_of`."""
 
     def clear(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def call(self, collective: str, variant: str) -> Callable[[], object]:
-        """Give what makes one call, and waits for the result."""
+        """Return a function that makes one call and waits for the result."""
         operands = inputs_of(collective, self._size_bytes)
         specs = SPECS[collective][0]
         placed = [self._jax.device_put(x, self._sharding(spec)) for x, spec in zip(operands, specs, strict=True)]
@@ -72,7 +72,7 @@ class JaxSharding(Peer):
         return one_call
 
     def complaint(self, collective: str, variant: str) -> str | None:
-        """Compare the result with what it must be; of a product the first and last rows, of images the last one."""
+        """Check the result: of a product, the first and last rows; of images, the last one."""
         given = np.asarray(self._result)
         x, *rest = inputs_of(collective, self._size_bytes)
         if collective == "conv":
@@ -85,7 +85,7 @@ class JaxSharding(Peer):
 
 
 def _convolved(image: Array, kernel: Array) -> Array:
-    """What SAME gives of one image: the sum over places of the kernel of shifted products."""
+    """Return the SAME convolution of one image: the sum of shifted products over the kernel positions."""
     height, width, _ = image.shape
     padded = np.pad(image, ((1, 1), (1, 1), (0, 0)))
     places = np.ndindex(*kernel.shape[:2])

@@ -35,11 +35,11 @@ class MpiRank(ArrayRank):
         self._datatypes = {"float32": mpi.FLOAT, "float64": mpi.DOUBLE, "int32": mpi.INT32_T, "int64": mpi.INT64_T}
 
     def largest(self, value: float) -> float:
-        """Give the largest value of all ranks."""
+        """Return the largest value of all ranks."""
         return float(self._world.allreduce(value, op=self._mpi.MAX))
 
     def call(self, collective: str, variant: str) -> Callable[[], object]:
-        """Give what makes one call."""
+        """Return a function that makes one call."""
         world, x, y = self._world, self._described(self.x), self._described(self.y)
         block = len(self.x) // self.num_ranks
         first_x, first_y = self._described(self.x[:block]), self._described(self.y[:block])
@@ -54,7 +54,7 @@ class MpiRank(ArrayRank):
         }[collective]
 
     def _described(self, array: Array) -> Any:
-        """An array as mpi4py takes it soonest: it need not find out the datatype in each call."""
+        """Return the fastest array argument of mpi4py, which avoids finding the datatype in each call."""
         return [array, self._datatypes[array.dtype.name]]
 
 

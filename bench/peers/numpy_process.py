@@ -27,17 +27,17 @@ class NumpyProcess(Peer):
         self._calls: dict[str, Callable[[], object]] = {}
 
     def allocate(self, count: int, dtype: np.dtype[Any]) -> None:
-        """Make an input and an output for every rank."""
+        """Allocate an input and an output for every rank."""
         self._x = [np.zeros(count, dtype) for _ in range(self.num_ranks)]
         self._y = [np.zeros(count, dtype) for _ in range(self.num_ranks)]
         self._calls = {}
 
     def release(self) -> None:
-        """Forget all arrays."""
+        """Release all arrays."""
         self._x, self._y, self._calls = [], [], {}
 
     def fill(self) -> None:
-        """Write the inputs, and what is no answer."""
+        """Write the inputs, and invalid values to the outputs."""
         for rank, (x, y) in enumerate(zip(self._x, self._y, strict=True)):
             fill(x, rank)
             y.fill(1)
@@ -48,7 +48,7 @@ class NumpyProcess(Peer):
             array.fill(0)
 
     def call(self, collective: str, variant: str) -> Callable[[], object]:
-        """Give what makes one call, in blocks of the size that is the fastest for these buffers."""
+        """Return a function that makes one call, in blocks of the fastest size for these buffers."""
         if variant not in self._calls:
             self._calls[variant] = min(self._candidates(variant), key=_shortest_of_three)
             self.clear()
@@ -62,14 +62,14 @@ class NumpyProcess(Peer):
                 yield partial(_all_reduce, _blocks(self._x, count), _blocks(outputs, count))
 
     def complaint(self, collective: str, variant: str) -> str | None:
-        """Compare the result of every rank, or the only one, with what it must be."""
+        """Compare the result of every rank, or the only one, with the expected result."""
         results = self._x if variant == "in_place" else self._y[:1] if variant == "shared" else self._y
         found = (complaint_about(given, collective, rank, self.num_ranks) for rank, given in enumerate(results))
         return next((complaint for complaint in found if complaint is not None), None)
 
 
 def _blocks(arrays: list[Array], count: int) -> list[list[Array]]:
-    """For each run of `count` elements, that run of every array."""
+    """Return, for each run of `count` elements, that run of every array."""
     return [[array[begin : begin + count] for array in arrays] for begin in range(0, len(arrays[0]), count)]
 
 

@@ -17,7 +17,7 @@ _BLOCK = 16 << 10
 
 
 class NumpyRank(ArrayRank):
-    """A rank; all buffers lie in a file without a name that rank 0 made."""
+    """A rank; all buffers are in an anonymous file that rank 0 created."""
 
     variants: ClassVar[Mapping[str, Sequence[str]]] = {"all_reduce": ("in_place", "out"), "barrier": ("out",)}
 
@@ -30,7 +30,7 @@ class NumpyRank(ArrayRank):
         self._buffers = np.empty((2, num_ranks, 0))
 
     def largest(self, value: float) -> float:
-        """Give the largest value of all ranks."""
+        """Return the largest value of all ranks."""
         self._seconds[self.rank] = value
         self.barrier()
         result = max(self._seconds[: self.num_ranks])
@@ -49,7 +49,7 @@ class NumpyRank(ArrayRank):
         self.x, self.y = self._buffers[:, self.rank]
 
     def release(self) -> None:
-        """Unmap them, and give the memory back."""
+        """Unmap the buffers, and free the memory."""
         super().release()
         self._buffers = np.empty((2, self.num_ranks, 0))
         self.barrier()
@@ -58,7 +58,7 @@ class NumpyRank(ArrayRank):
         self.barrier()
 
     def call(self, collective: str, variant: str) -> Callable[[], object]:
-        """Give what makes one call."""
+        """Return a function that makes one call."""
         inputs, outputs = self._buffers[0], self._buffers[0 if variant == "in_place" else 1]
         count = inputs.shape[1]
         first, last = (count * rank // self.num_ranks for rank in (self.rank, self.rank + 1))

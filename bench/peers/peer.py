@@ -1,8 +1,8 @@
-"""What all peers share: questions as lines of JSON, the answers that must be right, and how a time is taken.
+"""Common code of all peers: questions as lines of JSON, checks of results, and measurement of times.
 
 The driver writes a line to the standard input of rank 0, which passes it on to the other ranks, answers on standard
-output, and waits for the next. Nobody waits awake: what is measured meanwhile has the cores. A last line, the end of
-the input or the end of the driver ends all ranks. Needs nothing but NumPy: it is imported in environments of peers.
+output, and waits for the next. Waiting ranks sleep, so that other subjects have the cores. A last line, the end of the
+input or the exit of the driver ends all ranks. Requires only NumPy, because environments of peers import it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ END = "end"
 
 @dataclass(frozen=True)
 class Question:
-    """What the driver wants to know.
+    """A request of the driver.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Question:
     variant : str
         ``"in_place"``, ``"out"`` or ``"shared"``.
     size_bytes : int
-        Of the larger buffer of a rank: the input of a reduce-scatter, the output of an all-gather.
+        Size of the larger buffer of a rank: the input of a reduce-scatter, the output of an all-gather.
     dtype : str
     seconds : float
         Length of the timed region.
@@ -82,13 +82,13 @@ class Peer:
     ----------
     rank, num_ranks : int
     num_processes : int
-        1 where ranks are threads or devices.
+        1 if ranks are threads or devices.
     version : str
-        Of what is measured, for people.
+        Version of the measured library, for display.
     variants : mapping of str to sequence of str
-        Which variants of which collectives it has.
+        The supported variants of each collective.
     result : object
-        What the call returned that is being checked; None otherwise.
+        The return value of the call that is being checked; None otherwise.
     """
 
     rank = 0
@@ -102,18 +102,18 @@ class Peer:
         """Wait for all ranks."""
 
     def largest(self, value: float) -> float:
-        """Give the largest value of all ranks."""
+        """Return the largest value of all ranks."""
         return value
 
     def allocate(self, count: int, dtype: np.dtype[Any]) -> None:
-        """Make buffers of `count` elements."""
+        """Allocate buffers of `count` elements."""
         raise NotImplementedError
 
     def release(self) -> None:
-        """Give the buffers back."""
+        """Release the buffers."""
 
     def fill(self) -> None:
-        """Give every rank the input that `parts_of` expects."""
+        """Write the input that `parts_of` expects on every rank."""
         raise NotImplementedError
 
     def clear(self) -> None:
@@ -121,44 +121,44 @@ class Peer:
         raise NotImplementedError
 
     def call(self, collective: str, variant: str) -> Callable[[], object]:
-        """Give what makes one call, on the buffers."""
+        """Return a function that makes one call on the buffers."""
         raise NotImplementedError
 
     def complaint(self, collective: str, variant: str) -> str | None:
-        """Say what is wrong with the result of the last call, if anything is."""
+        """Return the fault of the result of the last call, or None."""
         raise NotImplementedError
 
     def details(self, question: Question, call: Callable[[], object], calls: int) -> Mapping[str, float]:
-        """Measure what else is to be told of a call that was just timed so often in a row."""
+        """Measure further properties of a call that was just timed."""
         return {}
 
 
 class ArrayRank(Peer):
-    """A rank of many, with an array to give and one to receive into."""
+    """One of many ranks, with an input and an output array."""
 
     x: Array = np.empty(0)
     y: Array = np.empty(0)
 
     def allocate(self, count: int, dtype: np.dtype[Any]) -> None:
-        """Make both arrays."""
+        """Allocate both arrays."""
         self.x, self.y = np.zeros(count, dtype), np.zeros(count, dtype)
 
     def release(self) -> None:
-        """Forget both arrays."""
+        """Release both arrays."""
         self.x = self.y = np.empty(0)
 
     def fill(self) -> None:
-        """Write the input of this rank, and what is no answer."""
+        """Write the input of this rank, and invalid values to the output."""
         fill(self.x, self.rank)
         self.y.fill(1)
 
     def clear(self) -> None:
-        """Zero both arrays: repeated sums in place would grow without bound; zeros cost the same and stay."""
+        """Zero both arrays: repeated in-place sums would grow without bound, and zeros cost the same."""
         self.x.fill(0)
         self.y.fill(0)
 
     def complaint(self, collective: str, variant: str) -> str | None:
-        """Compare this rank's result with what it must be; a broadcast leaves it where it was given."""
+        """Compare this rank's result with the expected result; a broadcast leaves it in the input."""
         return complaint_about(self.x if variant == "in_place" else self.y, collective, self.rank, self.num_ranks)
 
 
@@ -166,13 +166,13 @@ class ArrayRank(Peer):
 
 
 def parts_of(collective: str, rank: int, num_ranks: int, count: int) -> list[tuple[int, int, int | None, int]]:
-    """Give what a rank must receive, for buffers of `count` elements.
+    """Return the elements that a rank must receive, for buffers of `count` elements.
 
     Returns
     -------
     list of tuple
-        Where a run of elements begins, how many they are, which rank gave them (None: they are the sum over all ranks),
-        and where they began there.
+        Start of a run of elements, its length, the rank that sent it (None for the sum over all ranks), and its start
+        there.
 
     Examples
     --------
@@ -191,17 +191,17 @@ def parts_of(collective: str, rank: int, num_ranks: int, count: int) -> list[tup
 
 
 def _table(rank: int) -> Array:
-    """What a rank contributes, one period of it: whole numbers so small that float32 adds them without rounding."""
+    """Return one period of a rank's input: whole numbers small enough for exact sums in float32."""
     return (np.arange(_PERIOD) * 3 + rank * 17) % _PERIOD + rank
 
 
 def _repeated(table: Array, source: int, count: int, dtype: np.dtype[Any]) -> Array:
-    """Elements from `source` on, at most a block of them: blocks are whole periods, so that all are alike."""
+    """Return up to one block of elements from `source`; blocks are whole periods and therefore equal."""
     return np.resize(np.roll(table, -(source % _PERIOD)), min(count, _BLOCK)).astype(dtype)
 
 
 def fill(into: Array, rank: int) -> None:
-    """Write what a rank contributes: other values at every rank and every place.
+    """Write the input of a rank: different values on every rank and at every position.
 
     Examples
     --------
@@ -215,7 +215,7 @@ def fill(into: Array, rank: int) -> None:
 
 
 def complaint_about(given: Array, collective: str, rank: int, num_ranks: int) -> str | None:
-    """Say what is wrong with a result in a rank's whole buffer, naming the first element that differs.
+    """Return the fault of a result in a rank's whole buffer, with the first element that differs.
 
     Examples
     --------
@@ -238,7 +238,7 @@ def complaint_about(given: Array, collective: str, rank: int, num_ranks: int) ->
 
 
 def seconds_per_call(peer: Peer, call: Callable[[], object], region_seconds: float) -> tuple[float, int]:
-    """Time back-to-back calls between two barriers: seconds of one on the slowest rank, and how many there were."""
+    """Time back-to-back calls between two barriers: return the seconds of one on the slowest rank, and their number."""
     # One call to warm up is enough where it takes as long as all others may; all ranks must find the same.
     if _region(peer, call, 1) < region_seconds:
         call()
@@ -267,9 +267,9 @@ def _region(peer: Peer, call: Callable[[], object], repeats: int) -> float:
 
 
 def begin(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """Read the command line, and keep standard output for answers: what libraries print goes to standard error.
+    """Parse the command line, and reserve standard output for answers: libraries print to standard error.
 
-    ``folder`` holds the pipes of ranks; ``rank`` is None but where a peer starts its ranks; ``answers`` is a file.
+    ``folder`` has the pipes of ranks; ``rank`` is None unless a peer starts its own ranks; ``answers`` is a file.
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("--ranks", type=int, required=True)
@@ -287,7 +287,7 @@ def begin(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def pin(rank: int, cores: Sequence[int]) -> None:
-    """Keep this process, and the threads that it starts from now on, on one core; of no cores, where it is."""
+    """Bind this process and its later threads to one core; without `cores`, do nothing."""
     if cores:
         os.sched_setaffinity(0, {cores[rank % len(cores)]})
 
@@ -316,7 +316,7 @@ def serve(peer: Peer, options: argparse.Namespace) -> None:
 
 
 def end_with_driver(driver: int, folder: Path) -> None:
-    """End this process when the driver ends, however that was; a thread does it, which a forked process has not."""
+    """End this process when the driver exits, in a thread, which forked children do not have."""
     threading.Thread(target=_end_with, args=(driver, folder), daemon=True).start()
 
 
@@ -336,7 +336,7 @@ def _write(answers: TextIO, answer: Mapping[str, Any]) -> None:
 
 
 def _lines(rank: int, num_processes: int, folder: Path) -> Iterator[str]:
-    """Give an empty line once all pipes are open, then the driver's lines, on every rank."""
+    """Yield an empty line once all pipes are open, then the driver's lines, on every rank."""
     if rank != 0:
         with (folder / f"rank{rank}").open(encoding="utf-8") as mine:
             yield ""
@@ -352,7 +352,7 @@ def _lines(rank: int, num_processes: int, folder: Path) -> Iterator[str]:
 
 
 class Server:
-    """Answers questions one by one, and remembers what was checked with the buffers that it has."""
+    """Answers questions one by one, and records the checks done with its buffers."""
 
     def __init__(self, peer: Peer) -> None:
         self._peer = peer
@@ -360,7 +360,7 @@ class Server:
         self._checked: set[tuple[str, str]] = set()
 
     def answer(self, question: Question) -> dict[str, Any]:
-        """Check one call, unless that was done with these buffers, then time many; or say what was wrong."""
+        """Check one call, unless done with these buffers, then time many; return the times or the fault."""
         self._make_buffers(question)
         what = (question.question, question.variant)
         call = self._peer.barrier if question.question == "barrier" else self._peer.call(*what)

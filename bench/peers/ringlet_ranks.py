@@ -1,4 +1,4 @@
-"""Ringlet between processes: rank 0 starts one for each of the others; arrays are shared memory, or NumPy's own."""
+"""Ringlet between processes: rank 0 starts the others; arrays are in shared memory, or ordinary NumPy arrays."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RingletRank(ArrayRank):
     ringlet : module
     member : Member
     is_shared : bool
-        Arrays are from ``ringlet.empty_shared``, else NumPy's own.
+        Whether arrays are from ``ringlet.empty_shared``.
     """
 
     variants: ClassVar[Mapping[str, Sequence[str]]] = {
@@ -50,18 +50,18 @@ class RingletRank(ArrayRank):
         self.barrier = member.barrier
 
     def largest(self, value: float) -> float:
-        """Give the largest value of all ranks."""
+        """Return the largest value of all ranks."""
         return float(self._member.all_reduce(np.float64(value), self._ringlet.collectives.Op.MAX))
 
     def allocate(self, count: int, dtype: np.dtype[Any]) -> None:
-        """Make both arrays."""
+        """Allocate both arrays."""
         if self._is_shared:
             self.x, self.y = (self._ringlet.empty_shared(count, dtype) for _ in range(2))
         else:
             super().allocate(count, dtype)
 
     def call(self, collective: str, variant: str) -> Callable[[], object]:
-        """Give what makes one call; of an all-reduce a plan, which looks at its arguments once."""
+        """Return a function that makes one call; for an all-reduce, a plan, which checks its arguments once."""
         member, x = self._member, self.x
         block = len(x) // self.num_ranks
         out = {"in_place": x, "out": self.y, "shared": None}[variant]
@@ -76,13 +76,13 @@ class RingletRank(ArrayRank):
         }[collective]
 
     def complaint(self, collective: str, variant: str) -> str | None:
-        """Compare this rank's result with what it must be."""
+        """Compare this rank's result with the expected result."""
         if variant == "shared":
             return complaint_about(self.result, collective, self.rank, self.num_ranks)
         return super().complaint(collective, variant)
 
     def details(self, question: Question, call: Callable[[], object], calls: int) -> Mapping[str, float]:
-        """Time all-reduces one by one, and count page faults: the most that one of the ranks has."""
+        """Time all-reduces one by one, and count page faults, the maximum over the ranks."""
         if question.question != "all_reduce":
             return {}
         repeats = max(3, min(_TAIL_CALLS, 2 * calls)) if question.size_bytes <= _TAIL_BYTES else 3
@@ -99,7 +99,7 @@ class RingletRank(ArrayRank):
 
 
 def main() -> None:
-    """Answer questions as one rank; without a number, as rank 0, which starts the others."""
+    """Serve questions as one rank; without a number, as rank 0, which starts the others."""
     options = begin()
     rank = options.rank or 0
     others = [

@@ -1,6 +1,6 @@
-"""What all peers of ``bench.parameter_server`` are asked, and the answers that must be right.
+"""Questions to all peers of ``bench.parameter_server``, and checks of the answers.
 
-Needs nothing but NumPy: it is imported in environments of peers.
+Requires only NumPy, because environments of peers import it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ VECTOR_SIZE, TABLE_SHAPE, NUM_CLOSURES = 1 << 20, (1_000_000, 64), 1000
 
 
 class ServerPeer(Peer):
-    """A job of two workers and what has the variables: float32, a vector and a table, of zeros at first.
+    """A job of two workers and an owner of the variables: a float32 vector and table, initially zeros.
 
-    The process that asks is a third one; it has what it sends as NumPy arrays, and gets NumPy arrays.
+    The questions come from another process, which sends and receives NumPy arrays.
     """
 
     variants: ClassVar[Mapping[str, Sequence[str]]] = dict.fromkeys((PUSH, CLOSURES, SPARSE), ("plain",))
@@ -44,14 +44,14 @@ class ServerPeer(Peer):
 
     @abstractmethod
     def _push_and_pull(self, gradient: Array) -> Array:
-        """Add to the vector, and give what it is then."""
+        """Add to the vector, and return its new value."""
 
     @abstractmethod
     def _run_closures(self, count: int) -> Sequence[Any]:
-        """Have the workers run so many functions that do nothing, wait for all, give what `_value_of` reads."""
+        """Run `count` empty functions on the workers, wait for all, and return arguments of `_value_of`."""
 
     def _value_of(self, result: Any) -> Any:
-        """Give what a function has returned."""
+        """Return the return value of a function."""
         return result
 
     @abstractmethod
@@ -60,21 +60,21 @@ class ServerPeer(Peer):
 
     @abstractmethod
     def _pull_rows(self, indices: Array) -> Array:
-        """Give rows of the table."""
+        """Return rows of the table."""
 
     def allocate(self, count: int, dtype: np.dtype[Any]) -> None:
-        """Nothing: variables are made once."""
+        """Do nothing: variables are created once."""
 
     def fill(self) -> None:
-        """Make both variables zeros again."""
+        """Set both variables to zeros."""
         self._push_and_pull(-self._push_and_pull(np.zeros_like(self._gradient)))
         self._update_rows(self._indices, -self._pull_rows(self._indices))
 
     def clear(self) -> None:
-        """Nothing: times do not depend on the numbers."""
+        """Do nothing: times do not depend on the values."""
 
     def call(self, collective: str, variant: str) -> Callable[[], object]:
-        """Give what makes one call."""
+        """Return a function that makes one call."""
         calls: dict[str, Callable[[], object]] = {
             PUSH: lambda: self._push_and_pull(self._gradient),
             CLOSURES: lambda: self._run_closures(NUM_CLOSURES),
@@ -83,7 +83,7 @@ class ServerPeer(Peer):
         return calls[collective]
 
     def complaint(self, collective: str, variant: str) -> str | None:
-        """Compare what one call gave, or left in the table, with what it must be."""
+        """Compare the result of one call, or the table, with the expected values."""
         if collective == CLOSURES:
             given = [self._value_of(result) for result in self.result]
             is_right = given == [None] * NUM_CLOSURES
@@ -100,14 +100,14 @@ class ServerPeer(Peer):
 
 
 class Variables:
-    """The vector and the table in an actor: what a parameter server does, with NumPy."""
+    """The vector and the table in an actor: a parameter server in NumPy."""
 
     def __init__(self) -> None:
         self._vector = np.zeros(VECTOR_SIZE, np.float32)
         self._table = np.zeros(TABLE_SHAPE, np.float32)
 
     def push_and_pull(self, gradient: Array) -> Array:
-        """Add to the vector, and give it: a copy is made to send it."""
+        """Add to the vector, and return it; sending it makes a copy."""
         self._vector += gradient
         return self._vector
 
@@ -116,7 +116,7 @@ class Variables:
         self._table[indices] += rows
 
     def pull_rows(self, indices: Array) -> Array:
-        """Give rows of the table."""
+        """Return rows of the table."""
         return self._table[indices]
 
 

@@ -1,6 +1,6 @@
-"""What ``bench.sharding`` and its peer compute with: operands, and over which axes of a mesh each is cut.
+"""Operands of ``bench.sharding`` and its peer, and the mesh axes over which each is split.
 
-Needs nothing but NumPy: it is imported in environments of peers.
+Requires only NumPy, because environments of peers import it.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _CHANNELS, _KERNEL, _LARGEST_SIDE = 16, 3, 256
 
 
 def inputs_of(name: str, size_bytes: int) -> list[Array]:
-    """Make the operands: float32 of small whole numbers, so that sums are the same in any order.
+    """Create the operands: float32 arrays of small whole numbers, whose sums are exact in any order.
 
     Parameters
     ----------
     name : str
         A key of `SPECS`.
     size_bytes : int
-        Of the first operand, at most.
+        Maximum size of the first operand.
 
     Examples
     --------

@@ -25,7 +25,7 @@ tf.distribute.Server(
 
 
 def cluster_of(num_workers: int) -> dict[str, list[str]]:
-    """Give addresses at which nobody listens, for workers, a parameter server and the coordinator."""
+    """Return unused addresses for workers, a parameter server and the coordinator."""
     sockets = [socket.create_server(("localhost", 0)) for _ in range(num_workers + 2)]
     addresses = [f"localhost:{each.getsockname()[1]}" for each in sockets]
     for each in sockets:

@@ -11,9 +11,9 @@ from peer import begin, serve
 
 
 class TensorFlowDatasets(DatasetPeer):
-    """``distributed`` goes through MirroredStrategy, ``plain`` through tf.data alone; both from Python.
+    """``distributed`` uses MirroredStrategy, ``plain`` tf.data alone; both iterate in Python.
 
-    Records are read by one thread: ``one by one`` from Python, ``batches`` of 100, which is faster.
+    One thread reads the records: ``one by one`` in Python, or in ``batches`` of 100, which is faster.
     """
 
     variants: ClassVar[Mapping[str, Sequence[str]]] = {
@@ -33,7 +33,7 @@ class TensorFlowDatasets(DatasetPeer):
         self._made: dict[tuple[str, str], Iterable[Any]] = {}
 
     def steps(self, question: str, variant: str) -> Iterable[Any]:
-        """Give what to go through."""
+        """Return the iterable to traverse."""
         if (question, variant) not in self._made:
             self._made[question, variant] = self._dataset(question, variant)
         return self._made[question, variant]
@@ -55,7 +55,7 @@ class TensorFlowDatasets(DatasetPeer):
         return self._strategy.experimental_distribute_dataset(dataset) if variant == "distributed" else dataset
 
     def parts(self, question: str, variant: str, step: Any) -> Iterator[tuple[Any, ...]]:
-        """Give the arrays of each replica in a step."""
+        """Yield the arrays of each replica in a step."""
         local = self._strategy.experimental_local_results
         components = step if isinstance(step, tuple) else (step,)
         if question == "TFRecord":

@@ -41,19 +41,19 @@ class TensorFlowReplicas(Peer):
         return self._tensorflow.function(lambda x: self._strategy.reduce("SUM", x, axis=None))
 
     def allocate(self, count: int, dtype: np.dtype[Any]) -> None:
-        """Keep the shape; tensors cannot be written, so that they are made when their values are known."""
+        """Keep the shape; tensors are immutable, so they are created once their values are known."""
         self._count, self._dtype = count, dtype
 
     def release(self) -> None:
-        """Forget tensors and results."""
+        """Release tensors and results."""
         self._x = self._result = None
 
     def fill(self) -> None:
-        """Give every replica its input."""
+        """Create the input of every replica."""
         self._place(fill)
 
     def clear(self) -> None:
-        """Give every replica zeros."""
+        """Set the input of every replica to zeros."""
         self._result = None
         self._place(lambda array, rank: array.fill(0))
 
@@ -66,7 +66,7 @@ class TensorFlowReplicas(Peer):
         self._x = self._strategy.experimental_distribute_values_from_function(value)
 
     def call(self, collective: str, variant: str) -> Callable[[], object]:
-        """Give what makes one call."""
+        """Return a function that makes one call."""
         function = self._reduce if variant == "shared" else self._all_reduce
 
         def one_call() -> None:
@@ -75,7 +75,7 @@ class TensorFlowReplicas(Peer):
         return one_call
 
     def complaint(self, collective: str, variant: str) -> str | None:
-        """Compare the result of every replica, or the only one, with what it must be."""
+        """Compare the result of every replica, or the only one, with the expected result."""
         results = self._strategy.experimental_local_results(self._result)
         for rank, result in enumerate(results):
             found = complaint_about(result.numpy(), collective, rank, self.num_ranks)

@@ -1,4 +1,4 @@
-"""What TensorFlow's MirroredStrategy costs beside the step function, over logical CPU devices of one process."""
+"""Overhead of TensorFlow's MirroredStrategy, over logical CPU devices of one process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ASSIGNED = {
 
 
 class TensorFlowStrategy(Peer):
-    """All replicas. ``eager`` calls as a program does that was not compiled, ``function`` one ``tf.function``."""
+    """All replicas. ``eager`` calls uncompiled functions, ``function`` calls one ``tf.function``."""
 
     variants: ClassVar[Mapping[str, Sequence[str]]] = dict.fromkeys(
         (
@@ -79,16 +79,16 @@ class TensorFlowStrategy(Peer):
         }
 
     def allocate(self, count: int, dtype: np.dtype[Any]) -> None:
-        """Nothing: the values of these questions are few and stay."""
+        """Do nothing: the values of these questions are few and permanent."""
 
     def fill(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def clear(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def call(self, collective: str, variant: str) -> Callable[[], object]:
-        """Give what makes one call."""
+        """Return a function that makes one call."""
         function = (self._compiled if variant == "function" else self._calls)[collective]
 
         def one_call() -> None:
@@ -97,7 +97,7 @@ class TensorFlowStrategy(Peer):
         return one_call
 
     def complaint(self, collective: str, variant: str) -> str | None:
-        """Compare the result of every replica, or the only one, with what it must be."""
+        """Compare the result of every replica, or the only one, with the expected result."""
         count = self.num_ranks
         total = count * (count - 1) / 2
         local = self._strategy.experimental_local_results

@@ -27,16 +27,16 @@ class TensorFlowTopology(Peer):
         self._result: Any = None
 
     def allocate(self, count: int, dtype: np.dtype[Any]) -> None:
-        """Nothing: these questions have no buffers."""
+        """Do nothing: these questions have no buffers."""
 
     def fill(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def clear(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def call(self, collective: str, variant: str) -> Callable[[], object]:
-        """Give what makes one call."""
+        """Return a function that makes one call."""
         function = self._function(*collective.split())
 
         def one_call() -> None:
@@ -45,7 +45,7 @@ class TensorFlowTopology(Peer):
         return one_call
 
     def complaint(self, collective: str, variant: str) -> str | None:
-        """Compare the digest of the result with the one that ringlet's has."""
+        """Compare the digest of the result with that of ringlet's result."""
         found = f"{zlib.crc32(_bytes(self._result)):08x}"
         return None if found == variant else f"{collective}: digest {found}, and ringlet's answer has {variant}"
 
@@ -76,13 +76,13 @@ class TensorFlowTopology(Peer):
 
 
 def _coordinates(mesh: Sequence[int]) -> np.ndarray[Any, Any]:
-    """Cells row by row over z, y, x and core, so many to a task."""
+    """Return the cells row by row over z, y, x and core, with a number of cells per task."""
     z, y, x, core = np.indices((mesh[2], mesh[1], mesh[0], mesh[3]), np.int32)
     return np.stack([x, y, z, core], -1).reshape(-1, _DEVICES_PER_TASK, 4)
 
 
 def _bytes(result: Any) -> bytes:
-    """What of a result is compared."""
+    """Return the compared bytes of a result."""
     if isinstance(result, tuple):
         return repr(result).encode()
     array = result.core_assignment if hasattr(result, "core_assignment") else result.device_coordinates

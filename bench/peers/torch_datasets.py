@@ -1,4 +1,4 @@
-"""PyTorch's DataLoader over the same arrays, its batches cut into a chunk for each replica."""
+"""PyTorch's DataLoader over the same arrays, with each batch split into a chunk for each replica."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TorchDatasets(DatasetPeer):
         self._tensors = (torch.from_numpy(self.features), torch.from_numpy(self.labels))
 
     def steps(self, question: str, variant: str) -> Iterable[Any]:
-        """Give what to go through."""
+        """Return the iterable to traverse."""
         data = self._torch.utils.data
         dataset = data.TensorDataset(*(self._tensors if question == "shuffled batches" else self._tensors[1:]))
         is_shuffled = question == "shuffled batches"
@@ -36,13 +36,13 @@ class TorchDatasets(DatasetPeer):
         return Chunks(data.DataLoader(dataset, sampler=batches, batch_size=None), self.num_ranks)
 
     def parts(self, question: str, variant: str, step: Any) -> Iterator[tuple[Any, ...]]:
-        """Give the arrays of each replica in a step."""
+        """Yield the arrays of each replica in a step."""
         for part in zip(*step, strict=True):
             yield tuple(component.numpy() for component in part)
 
 
 class Chunks:
-    """The batches of a loader, each tensor of them cut into chunks."""
+    """The batches of a loader, each tensor split into chunks."""
 
     def __init__(self, loader: Any, num_chunks: int) -> None:
         self._loader, self._num_chunks = loader, num_chunks

@@ -9,9 +9,9 @@ Strategies
     ParameterServerStrategy      variables on parameter servers, functions on workers; see `coordinator` and `Server`
     TPUStrategy                  replicas placed on the cores of a TPU slice, without a TPU
     OneDeviceStrategy            one replica
-    Strategy, StrategyExtended, RunOptions, CrossDeviceOps and its classes DirectAllReduce, RingAllReduce,
+    Strategy, StrategyExtended, RunOptions, CrossDeviceOps and its subclasses DirectAllReduce, RingAllReduce,
     ReductionToOneDevice, HierarchicalCopyAllReduce, NcclAllReduce
-In a step, and around it
+Inside and around a step
     replica_context, get_replica_context, ReplicaContext, ReduceOp, in_cross_replica_context
     get_strategy, has_strategy, set_strategy, experimental_set_strategy, function
     map                          a function applied to batches of rows on all cores

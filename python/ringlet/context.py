@@ -103,8 +103,8 @@ def enter(mode: Mode) -> None:
 def call_in(mode: Mode, function: Callable[..., R], /, *args: Any, **kwargs: Any) -> R:
     """Call a function with a mode on top of the stack.
 
-    The call has its own ``contextvars`` context, as each replica does. When the call ends, even by Ctrl-C at any
-    instruction, the previous mode and the previous values of context variables are current again.
+    The call has its own ``contextvars`` context, as each replica does. When the call ends, even if Ctrl-C interrupts
+    it at any instruction, the previous mode and the previous values of context variables are current again.
     """
     return copy_context().run(_enter_and_call, mode, function, args, kwargs)
 
@@ -162,7 +162,7 @@ class Scope:
     def _check(self) -> None:
         """Raise an error if the scope cannot be entered; subclasses override this method.
 
-        It runs before the scope is entered, because an interrupt in a later call would leave the scope entered.
+        The check runs before the scope is entered, because an interrupt in a later call would leave the scope entered.
         """
 
     def _why_not_on_top(self, top: Mode | None) -> str:

@@ -8,7 +8,7 @@ __all__ = ["InputReplicationMode"]
 
 
 class InputReplicationMode(Enum):
-    """Unit for which a function that creates datasets is called (``tf.distribute.InputReplicationMode``).
+    """Whether a dataset function is called per worker or per replica (``tf.distribute.InputReplicationMode``).
 
     Examples
     --------

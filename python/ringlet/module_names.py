@@ -47,7 +47,7 @@ def load_on_use(module: str, homes: Mapping[str, str], advice: Mapping[str, str]
 
 
 def _nearest(name: str, names: Collection[str]) -> str:
-    """Return the name that is spelt most like the given one; an empty string if none is similar."""
+    """Return the name closest in spelling to the given one; an empty string if none is similar."""
     from difflib import get_close_matches  # imported here because it is needed for misspelt names only
 
     spelt = {known.lower(): known for known in names if not known.startswith("_")}

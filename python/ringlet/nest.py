@@ -46,7 +46,7 @@ _KEY_TYPES = frozenset({str})
 
 
 def row_shape(structure: Any) -> PyTreeSpec | None:
-    """Return the cached shape of a list or tuple of leaves; None for other types and for long rows."""
+    """Return the cached shape of a list or tuple of leaves; None for other types and for long sequences."""
     kind = type(structure)
     if (kind is list or kind is tuple) and len(structure) <= _LONGEST_ROW:
         return _row_shape(kind is list, len(structure))
@@ -63,9 +63,9 @@ def _shape_of(structure: Any) -> PyTreeSpec:
 
 
 def dictionary_shape(dictionary: dict[Any, Any]) -> CachedShape | None:
-    """Return the shape of a dictionary of leaves; None if a key is not a string.
+    """Return the cached shape of a dictionary of leaves; None if a key is not a string.
 
-    The second value is a function that returns a dictionary's values in the order of the leaves; None if they already
+    The second item is a function that returns a dictionary's values in the order of the leaves; None if they already
     are in that order.
     """
     keys = tuple(dictionary)
@@ -113,7 +113,7 @@ def register(
     flatten_node: Callable[[Any], tuple[Iterable[Any], Any]],
     unflatten_node: Callable[[Any, Sequence[Any]], Any],
 ) -> None:
-    """Register a class, without its subclasses, as a nested structure, so that its contents are leaves.
+    """Register a class, but not its subclasses, as a nested structure, so that its contents are flattened.
 
     `flatten_node` returns an instance's children and a hashable object with the rest. `unflatten_node` takes both;
     the children may be of any type, so it must not check them. Raises ValueError for a registered class.
@@ -188,12 +188,12 @@ def _flatten(structure: Any, namespace: str) -> tuple[list[Any], PyTreeSpec]:
 
 
 def flatten(structure: Any) -> tuple[list[Any], PyTreeSpec]:
-    """Split a nested structure into its leaves, for dictionaries in key order, and its shape."""
+    """Return the leaves of a nested structure, with dictionaries in key order, and its shape."""
     return _flatten(structure, NAMESPACE)
 
 
 def flatten_containers(structure: Any) -> tuple[list[Any], PyTreeSpec]:
-    """Split a nested structure as :func:`flatten` does, with composites, such as dataclasses, as leaves."""
+    """Flatten as :func:`flatten` does, but keep composites, such as dataclasses, as leaves."""
     return _flatten(structure, CONTAINERS)
 
 
@@ -203,7 +203,7 @@ def is_composite(value: Any) -> bool:
 
 
 def unflatten(shape: PyTreeSpec, leaves: Iterable[Any]) -> Any:
-    """Rebuild a structure from a shape of :func:`flatten`: new containers around the same leaves."""
+    """Rebuild a structure from its shape, as returned by :func:`flatten`: new containers around the given leaves."""
     return shape.unflatten(leaves)
 
 
@@ -252,7 +252,7 @@ def map_structure(function: Callable[..., Any], structure: Any, *more: Any) -> A
 
 
 def map_until(function: Callable[[Any], Any], structure: Any, is_leaf: Callable[[Any], bool]) -> Any:
-    """Call a function on every leaf and keep the structure; containers for which `is_leaf` is true are leaves, too."""
+    """Call a function on every leaf and keep the structure; containers for which `is_leaf` is true count as leaves."""
     while True:
         leaves, shape = optree.tree_flatten(structure, is_leaf, none_is_leaf=True, namespace=NAMESPACE)
         unknown = [leaf for leaf in leaves if type(leaf) not in _seen and not is_leaf(leaf)]

@@ -30,7 +30,7 @@ class WireError(ValueError):
 class Field(NamedTuple):
     """A field of a message.
 
-    `value` is an int64 for a number, and bytes for a string, a list or a message. `written` has the encoded field, with
+    `value` is an int64 for a number, and bytes for a string, a list or a message. `written` is the encoded field, with
     its tag.
     """
 
@@ -63,7 +63,7 @@ def packed_field(number: int, values: Iterable[int]) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    """Encode the low 64 bits: seven bits a byte, the lowest first; all bytes but the last have the top bit set."""
+    """Encode the low 64 bits: seven bits per byte, lowest first; all bytes but the last have the top bit set."""
     value &= _BITS_64
     octets = bytearray()
     while value >= 0x80:

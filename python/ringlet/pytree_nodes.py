@@ -24,9 +24,9 @@ _ARRAY_PROTOCOLS = ("__array__", "__array_interface__", "__dlpack__")
 
 
 class Rest:
-    """What remains of an object without its children; equal if the types and the names of the children are equal.
+    """The type of a node and the names of its children, which comparisons use.
 
-    `extra` has other contents that rebuild the object, and is ignored by comparisons.
+    `extra` is other state needed to rebuild the node; comparisons ignore it.
     """
 
     __slots__ = ("extra", "names", "node_type")

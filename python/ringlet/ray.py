@@ -172,7 +172,7 @@ def _records(keys: Sequence[bytes], seconds: float) -> list[dict[str, Any]]:
 
 
 def _is_stale(record: dict[str, Any]) -> bool:
-    """Return whether the record is of an actor of this host that has exited."""
+    """Return whether a record belongs to an actor of this host that has exited."""
     mine, other = ProcessIdentity.of_this_process(), ProcessIdentity.from_record(record["process"])
     return (mine.boot_id, mine.pid_namespace) == (other.boot_id, other.pid_namespace) and other.has_ended()
 

@@ -37,7 +37,7 @@ def reduce_in_tree_order(inputs: Sequence[Array], op: Op = Op.SUM) -> Array:
     inputs : sequence of ndarray
         In rank order, of one shape and dtype.
     op : Op
-        One that supports the dtype.
+        An operation that the dtype supports.
 
     Returns
     -------
@@ -60,7 +60,8 @@ def reduce_in_tree_order(inputs: Sequence[Array], op: Op = Op.SUM) -> Array:
 def reduce_in_ring_order(inputs: Sequence[Array], op: Op = Op.SUM) -> Array:
     """Reduce the arrays of all ranks in the order of the ring.
 
-    A flat array is split into segments of P chunks of 128 KiB, the last segment into P chunks of about equal size.
+    For P ranks, the flat array is split into segments of P chunks of 128 KiB, the last segment into P chunks of about
+    equal size.
     Chunk c is reduced around the ring from rank c, from left to right.
 
     Parameters
@@ -68,7 +69,7 @@ def reduce_in_ring_order(inputs: Sequence[Array], op: Op = Op.SUM) -> Array:
     inputs : sequence of ndarray
         In rank order, of one shape and dtype.
     op : Op
-        One that supports the dtype.
+        An operation that the dtype supports.
 
     Returns
     -------
@@ -104,7 +105,7 @@ def scan_in_rank_order(inputs: Sequence[Array], op: Op = Op.SUM) -> list[Array]:
     inputs : sequence of ndarray
         In rank order, of one shape and dtype.
     op : Op
-        One that supports the dtype, other than MEAN.
+        An operation that the dtype supports, other than MEAN.
 
     Returns
     -------
@@ -131,7 +132,7 @@ def identity_of(op: Op, dtype: Any) -> Any:
     Parameters
     ----------
     op : Op
-        One that supports the dtype, other than MEAN.
+        An operation that the dtype supports, other than MEAN.
     dtype : dtype
 
     Returns
@@ -193,7 +194,7 @@ def _combine(left: Array, right: Array, op: Op) -> Array:
 
 
 def _complex_product(left: Array, right: Array) -> Array:
-    """Return the product by its definition: NumPy's may be fused, with different rounding."""
+    """Return the product by its definition; NumPy may fuse operations, which changes the rounding."""
     product = np.empty_like(left)
     product.real = left.real * right.real - left.imag * right.imag
     product.imag = left.real * right.imag + left.imag * right.real

@@ -141,8 +141,8 @@ def function(  # noqa: PLR0917  # TensorFlow's
 ) -> Any:
     """Mark a function as ``tf.function`` does; the function still runs eagerly.
 
-    For programs written for TensorFlow. There is no tracing and no graph: every call runs the Python function, with
-    Python numbers as arguments unchanged.
+    For programs written for TensorFlow. There is no tracing and no graph: every call runs the Python function with
+    the arguments unchanged.
 
     Parameters
     ----------
@@ -160,12 +160,12 @@ def function(  # noqa: PLR0917  # TensorFlow's
     Returns
     -------
     Function
-        Called like the function itself; or the decorator.
+        Called like the function itself; a decorator if `func` is omitted.
 
     Raises
     ------
     TypeError
-        If `func` is not callable, or is an ``async def``.
+        If `func` is not callable, or is a coroutine function.
 
     Examples
     --------

@@ -50,8 +50,8 @@ _has_warned = False
 def misspelt(environ: Mapping[str, str]) -> dict[str, str]:
     """Return each variable with a misspelt name, and the nearest name that is read.
 
-    A name counts as misspelt if it begins with ``RINGLET_`` and no such variable is read, or if it differs from a known
-    variable that is not set only in case and by at most one edit for each four characters.
+    A name counts as misspelt if it begins with ``RINGLET_`` and no such variable is read, or if it differs from
+    a known, unset variable only in case and by at most one edit per four characters.
     """
     found = {}
     for name in sorted(environ):
@@ -93,7 +93,7 @@ def warn_if_misspelt() -> None:
 
 
 def seconds_of(name: str, environ: Mapping[str, str], default: float, zero: str) -> float:
-    """Return the duration in an environment variable; infinity for 0, whose meaning is `zero` in messages."""
+    """Return the seconds in an environment variable; infinity for 0, which messages describe as `zero`."""
     text = environ.get(name, "").strip()
     try:
         seconds = float(text) if text else default

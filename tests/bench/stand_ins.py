@@ -1,4 +1,4 @@
-"""Environments that look like those of peers, for tests of what asks them."""
+"""Environments that resemble those of peers, for tests of the code that queries them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def make_environment(folder: Path, name: str, packages: Sequence[str]) -> None:
-    """Make a folder which says that it has these packages, and whose interpreter is the one that runs."""
+    """Create an environment folder that lists these packages and uses the running interpreter."""
     python = folder / name / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n', encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What every test of this folder starts with."""
+"""Fixtures of this folder."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tests.processes.harness import Processes
 
 @pytest.fixture
 def processes():
-    """Starts processes, and ends them with the test."""
+    """A factory of processes, which end with the test."""
     with Processes() as started:
         yield started
 
 
 @pytest.fixture
 def name():
-    """A name that no other job has."""
+    """A job name that is not used elsewhere."""
     return f"test {uuid.uuid4()}"

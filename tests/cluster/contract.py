@@ -1,7 +1,7 @@
-"""What every resolver must do, wherever it reads its cluster.
+"""The contract of all resolvers, from whatever source they read the cluster.
 
-A resolver's test file derives from :class:`ResolverContract` and says how one is made: of a cluster with at least two
-tasks of the job ``worker`` and nothing else, for the process that is worker 1.
+A resolver's test file derives from :class:`ResolverContract` and defines how to create the resolver: for a cluster with
+at least two tasks of the job ``worker`` and no other job, in the process of worker 1.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ringlet.cluster.cluster_queries import check_workers, id_in_cluster
 
 
 class ResolverContract:
-    """The checks; `make` gives the resolver under test."""
+    """The tests; `make` returns the resolver under test."""
 
     def make(self) -> ClusterResolver:
         raise NotImplementedError

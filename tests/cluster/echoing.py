@@ -1,4 +1,4 @@
-"""The simplest task: sends back what it is sent. Channels number messages alike both ways, so bytes will do."""
+"""The simplest task: echoes the bytes it receives, because both directions of a channel number messages alike."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ import os
 
 
 def main(descriptor, task_type, task_id):
-    """Answer until the connection ends."""
+    """Echo until the connection is closed."""
     while data := os.read(descriptor, 1 << 16):
         os.write(descriptor, data)

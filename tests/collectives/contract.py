@@ -1,4 +1,4 @@
-"""What every collective must do, and what its tests share.
+"""The contract of all collectives, and helpers of their tests.
 
 A new algorithm adds a row to ``ALGORITHMS``; a new operation or dtype, an entry to ``KINDS`` or ``OPERATIONS``; a new
 collective, a row to ``CALLS``.
@@ -67,7 +67,7 @@ PAIRS = [(op, dtype) for dtype in DTYPES for op in OPERATIONS[KIND_OF[dtype]]]
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
-    """The dtype of a name, which ml_dtypes knows if NumPy does not."""
+    """The dtype with a name, from ml_dtypes if NumPy lacks it."""
     if KIND_OF[name] == "narrow":
         return np.dtype(getattr(importlib.import_module("ml_dtypes"), name))
     return np.dtype(name)
@@ -97,7 +97,7 @@ SPECIAL = [np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 5e-324, -1e-310, 1e-45, 
 
 
 def special_of(num_ranks: int, count: int, dtype: str) -> list[Array]:
-    """NaN, infinities, zeros of both signs, denormals and the largest numbers in any company; integers of any bits."""
+    """Random NaN, infinities, zeros of both signs, denormals and the largest numbers; integers with random bits."""
     random = np.random.default_rng([7, num_ranks, count])
     found = dtype_of(dtype)
     if KIND_OF[dtype] in ("narrow", "integer"):
@@ -127,7 +127,7 @@ def bits(array: Any) -> bytes:
 
 
 def assert_same(found: Any, expected: Array, where: object = "") -> None:
-    """The found array has the bits, shape and dtype of the expected one."""
+    """Assert that two arrays have equal bits, shapes and dtypes."""
     assert type(found) is np.ndarray, where
     assert found.dtype == expected.dtype, where
     assert found.shape == expected.shape, where
@@ -148,12 +148,12 @@ SMALL_LIMIT_BYTES = 2000
 
 
 def fits(algorithm: Algorithm, count: int, dtype: str) -> bool:
-    """Whether an algorithm takes an array of this size."""
+    """Whether an algorithm supports an array of this size."""
     return algorithm is not Algorithm.SMALL or count * dtype_of(dtype).itemsize <= SMALL_LIMIT_BYTES
 
 
 def is_possible(op: Op, dtype: str, place: str) -> bool:
-    """Whether a result can be where its input is."""
+    """Whether a result can be stored in place of its input."""
     return place != "in_place" or op is not Op.MEAN or KIND_OF[dtype] != "integer"
 
 
@@ -178,7 +178,7 @@ def reduce_on_ranks(inputs: Sequence[Array], op: Op, algorithm: Algorithm, place
 
 
 def check_bits(inputs: Sequence[Array], op: Op, algorithm: Algorithm, place: str) -> None:
-    """Every rank has the bits, shape and dtype of the reference."""
+    """Check that every rank's result has the bits, shape and dtype of the reference."""
     expected = ALGORITHMS[algorithm](inputs, op)
     for result in reduce_on_ranks(inputs, op, algorithm, place):
         assert_same(result, expected)
@@ -188,7 +188,7 @@ Case = tuple[list[Array], Op, Algorithm, str]
 
 
 def check_many(num_ranks: int, given: Sequence[Case]) -> None:
-    """As :func:`check_bits` of each case, all of them by the same threads."""
+    """Run :func:`check_bits` on each case, all in the same threads."""
     found = run_on_ranks(
         num_ranks,
         lambda member: [
@@ -232,7 +232,7 @@ CALLS: dict[str, Callable[[Member, int], Any]] = {
 
 
 def outcomes_of(num_ranks: int, step: Callable[[Member], Any], timeout_seconds: float = 30.0) -> list[Any]:
-    """What every rank of a group returned or raised; nobody aborts the group on their behalf."""
+    """Return what every rank of a group returned or raised, without aborting the group."""
     group = Group(num_ranks, timeout_seconds=timeout_seconds)
 
     def drive(member: Member) -> Any:

@@ -1,4 +1,4 @@
-"""Two kinds of arrays that stand for those of other libraries: one that may be written to, and one that may not."""
+"""Two array types that stand for those of other libraries: one mutable, one immutable."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ringlet.collectives.adapters.array_adapters import ArrayAdapter, register_k
 
 
 class Written:
-    """An array that users write to, as torch's are. Knows nothing of NumPy's protocols."""
+    """A mutable array, like torch's, without NumPy's protocols."""
 
     def __init__(self, array: Any) -> None:
         self.array = np.asarray(array)
@@ -21,7 +21,7 @@ class Written:
 
 
 class Frozen(Written):
-    """An array that nobody writes to, as jax's are."""
+    """An immutable array, like jax's."""
 
 
 class WrittenKind(ArrayAdapter):

@@ -1,4 +1,4 @@
-"""What programs answer, compared by value, dtype and structure."""
+"""Comparison of results by value, dtype and structure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["assert_per_replica", "assert_tensor"]
 
 
 def assert_tensor(found, dtype, expected):
-    """The value is a tensor of this dtype and value."""
+    """Assert that a value is a tensor with this dtype and value."""
     assert isinstance(found, tf.Tensor), repr(found)
     assert found.dtype == dtype
     assert found.shape == np.shape(expected)
@@ -19,7 +19,7 @@ def assert_tensor(found, dtype, expected):
 
 
 def assert_per_replica(found, dtype, *expected, kind=PerReplica):
-    """The value has one such tensor for each replica."""
+    """Assert that a value has one such tensor for each replica."""
     assert type(found) is kind, repr(found)
     assert len(found.values) == len(expected)
     for component, value in zip(found.values, expected, strict=True):

@@ -1,4 +1,4 @@
-"""Recorded cases: how they are read, and what it means to answer as recorded.
+"""Recorded cases: reading them, and comparing results with the recorded ones.
 
 Recorded from tensorflow-cpu 2.21.0 (NumPy 2.4, Python 3.11, eager mode, CPU). A case has ``id``, ``group``, ``input``
 and ``expect``, which is ``{"ok": value}`` or ``{"error": {"type", "message", "incidental"}}``. Values are plain JSON
@@ -42,7 +42,7 @@ def case_id(case: dict[str, Any]) -> str:
 
 
 def decode(value: Any) -> Any:
-    """A recorded value as Python and NumPy have it."""
+    """Convert a recorded value to Python and NumPy objects."""
     if isinstance(value, list):
         return [decode(item) for item in value]
     if not isinstance(value, dict):
@@ -65,7 +65,7 @@ def decode_array(dtype: str, shape: list[int], flat: list[Any]) -> np.ndarray[An
 
 
 def decode_components(values: list[Any]) -> list[np.ndarray[Any, Any]]:
-    """What replicas are given: a bare number here is a scalar array."""
+    """Decode the components for replicas; bare numbers become scalar arrays."""
     return [np.asarray(decode(value)) for value in values]
 
 
@@ -73,7 +73,7 @@ def decode_components(values: list[Any]) -> list[np.ndarray[Any, Any]]:
 
 
 def assert_same(expected: Any, found: Any, where: str = "answer") -> None:
-    """The found value is the recorded one: exactly, floats to the precision above; a found exception as an error."""
+    """Assert that a value equals the recorded one, floats to the precision above; exceptions are compared as errors."""
     if isinstance(expected, dict) and "__array__" in expected:
         assert_same_array(decode(expected), expected["__array__"][0], found, where)
     elif isinstance(expected, dict) and expected.keys() & DISTRIBUTED.keys():
@@ -120,9 +120,9 @@ def assert_same_array(expected: np.ndarray[Any, Any], dtype: str, found: Any, wh
 
 
 def facts(message: str) -> list[str]:
-    """What a recorded message tells: quoted text, names with an underscore, and numbers, in small letters.
+    """The facts in a recorded message: quoted text, names with an underscore, and numbers, in lower case.
 
-    A message that has none of them tells its first two words, such as "mixing" and "different".
+    Without any of them, the fact is the first two words, such as "mixing" and "different".
     """
     message = re.sub(r"tf\.Tensor\((.*?), shape=.*?\)", r"\1", message)
     message = re.sub(r"<[^>]*(0xADDR|tf\.|V2)[^>]*>?", "", message)
@@ -138,7 +138,7 @@ def is_incidental(expect: dict[str, Any]) -> bool:
 
 
 def assert_same_error(expected: dict[str, Any], error: BaseException) -> None:
-    """The error is of the recorded type, or of a subclass of that name, and carries the recorded facts."""
+    """Assert that an error has the recorded type, or a subclass with its name, and states the recorded facts."""
     if expected.get("incidental"):
         return
     names = [base.__name__ for base in type(error).__mro__]

@@ -1,8 +1,8 @@
-"""How a recorded case of several workers is run, in one of them, and whether it answered as recorded.
+"""Runs the recorded cases of several workers in one worker, and compares the results.
 
-A worker is a process of its own: ``python -m tests.conformance.multiworker_cases``, with the cluster and its task in
-``TF_CONFIG``. It goes through all cases of its cluster, in their order, which is the same in all workers, and prints
-one object of JSON: what is wrong with each case, null if nothing is.
+A worker is a separate process: ``python -m tests.conformance.multiworker_cases``, with the cluster and its task in
+``TF_CONFIG``. It runs all cases of its cluster, in the same order as all workers, and prints
+one JSON object: the fault of each case, or null.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def cases_of(cluster: Given) -> list[Given]:
 
 
 class Worker:
-    """One worker, and the ways to run the groups of cases in it."""
+    """One worker, with a method for each group of cases."""
 
     def __init__(self) -> None:
         self.strategy = ringlet.MultiWorkerMirroredStrategy(
@@ -179,7 +179,7 @@ def outcome_of(worker: Worker, case: Given) -> tuple[Exception | None, Any]:
 
 
 def compare(worker: Worker, case: Given) -> None:
-    """Run a case and compare what this worker answers; AssertionError says what is wrong."""
+    """Run a case and compare this worker's result; AssertionError describes a difference."""
     expect = case["expect"]
     mine = {"error": expect["error"]} if "error" in expect else expect["ok"]["workers"][worker.index]
     problem, found = outcome_of(worker, case)

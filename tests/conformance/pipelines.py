@@ -82,7 +82,7 @@ OPERATIONS: dict[str, Callable[[Dataset, dict[str, Any], Path], Dataset]] = {
 
 
 class RaggedBatches:
-    """Vectors of given lengths that count on from one to the next; the source of batches of unequal size."""
+    """Vectors of given lengths with consecutive numbers: a source of batches of unequal size."""
 
     def __init__(self, sizes: list[int]) -> None:
         self.sizes = sizes
@@ -105,14 +105,14 @@ SOURCES: dict[str, Callable[[dict[str, Any], Path], Any]] = {
 
 
 def load(area: str) -> list[dict[str, Any]]:
-    """Give the recorded cases of an area, from the folder that RINGLET_ORACLE names or our own copy."""
+    """Return the recorded cases of an area, from the folder in RINGLET_ORACLE or the copy in the tree."""
     folder = pathlib.Path(os.environ.get("RINGLET_ORACLE") or pathlib.Path(__file__).parent / "public")
     cases: list[dict[str, Any]] = json.loads((folder / f"{area}.json").read_text(encoding="utf-8"))["cases"]
     return cases
 
 
 def build(operations: list[dict[str, Any]], path: Path = str) -> Dataset:
-    """Make the dataset that a pipeline describes; `path` tells where its files are."""
+    """Create the dataset that a pipeline describes; `path` maps names to files."""
     dataset = SOURCES[operations[0]["op"]](operations[0], path)
     for operation in operations[1:]:
         dataset = OPERATIONS[operation["op"]](dataset, operation, path)
@@ -120,7 +120,7 @@ def build(operations: list[dict[str, Any]], path: Path = str) -> Dataset:
 
 
 def written(given: dict[str, Any], folder: pathlib.Path) -> Path:
-    """Write the files of a case into a folder, and give what finds them there."""
+    """Write the files of a case to a folder; return a function that maps their names to paths."""
     for name, lines in given.get("files", {}).items():
         if given["file_kind"] == "text":
             (folder / name).write_bytes(b"".join(line.encode() + b"\n" for line in lines))
@@ -132,7 +132,7 @@ def written(given: dict[str, Any], folder: pathlib.Path) -> Path:
 
 
 def decode(value: Any) -> Any:
-    """Make arrays and tuples of recorded ones."""
+    """Convert recorded arrays and tuples to arrays and tuples."""
     if isinstance(value, dict) and "__array__" in value:
         dtype, shape, flat = value["__array__"]
         if dtype == "string":
@@ -148,7 +148,7 @@ def decode(value: Any) -> Any:
 
 
 def encode(value: Any) -> Any:
-    """Write values and specs as the recordings do."""
+    """Encode values and specs in the format of the recordings."""
     if isinstance(value, bytes):
         value = np.array(value, dtype=object)
     for kind, write in WRITERS.items():
@@ -183,7 +183,7 @@ def _dtype_name(dtype: np.dtype) -> str:
 
 
 def local_results(step: Any, num_replicas: int) -> list[Any]:
-    """Give the part of each replica, in their order."""
+    """Return each replica's part, in replica order."""
     if num_replicas == 1:
         return [step]
     return [nest.map_structure(lambda value, r=replica: value.values[r], step) for replica in range(num_replicas)]

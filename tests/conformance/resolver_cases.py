@@ -1,4 +1,4 @@
-"""What a recorded case of clusters asks, put to ringlet: its answer, with errors as exception objects in it."""
+"""Runs recorded cases of clusters on ringlet; errors in the results are exception objects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.conformance.common import decode
 
 
 def attempt(fn: Callable[[], Any]) -> Any:
-    """What a call gives, or the exception that it raises."""
+    """Return the result of a call, or the exception that it raises."""
     try:
         return fn()
     except Exception as error:
@@ -23,7 +23,7 @@ def attempt(fn: Callable[[], Any]) -> Any:
 
 
 def dictionary(items: Any) -> Any:
-    """A cluster, whose dictionaries are written as pairs, for their keys may be numbers."""
+    """Decode a cluster, whose dictionaries are recorded as pairs because keys may be numbers."""
     if isinstance(items, dict) and "items" in items:
         items = items["items"]
     elif not isinstance(items, list) or not all(isinstance(pair, list) for pair in items):

@@ -1,4 +1,4 @@
-"""How a recorded strategy case is run."""
+"""Runs recorded strategy cases."""
 
 from __future__ import annotations
 
@@ -277,7 +277,7 @@ def devices(given: Given) -> Any:
 
 
 def default_devices(count: int) -> Any:
-    """The devices of a process that asked for so many, which this one cannot do any more."""
+    """The devices of a process with `count` logical devices, which this process can no longer set."""
     code = f"""
 import json, ringlet
 ringlet.set_logical_devices({count})

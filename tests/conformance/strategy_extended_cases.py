@@ -1,4 +1,4 @@
-"""How recorded cases of gathering, of extended objects and of other strategies than the mirrored one are run."""
+"""Runs recorded cases of gathering, extended objects, and strategies other than MirroredStrategy."""
 
 from __future__ import annotations
 

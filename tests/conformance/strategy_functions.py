@@ -1,4 +1,4 @@
-"""The functions that recorded strategy cases name, written out as gen_strategy.py wrote them."""
+"""The functions that recorded strategy cases name, as in gen_strategy.py."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SAME = np.arange(3)
 
 
 def t(value: Any) -> np.ndarray[Any, Any]:
-    """A fresh array, of the dtype that TensorFlow gives to Python numbers."""
+    """A new array with TensorFlow's dtype for Python numbers."""
     array = np.array(value)
     return array.astype({"f": np.float32, "i": np.int32}.get(array.dtype.kind, array.dtype))
 

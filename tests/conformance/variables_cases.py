@@ -1,6 +1,6 @@
-"""The small scripts that recorded variable cases consist of, written out as gen_variables.py wrote them.
+"""The scripts of recorded variable cases, as in gen_variables.py.
 
-A case makes one variable in the scope of a strategy and runs a script. A step names where it runs (``ctx``), which
+A case creates one variable in the scope of a strategy and runs a script. A step names where it runs (``ctx``), which
 method it calls (``do``) and with what (``value``):
 
 replica   inside strategy.run
@@ -45,7 +45,7 @@ def strategy_of(kind: str, n: int) -> ringlet.Strategy:
 
 
 class Player:
-    """One variable, and the steps that are taken with it."""
+    """One variable, and the steps of its script."""
 
     def __init__(self, given: Given) -> None:
         self.n, self.dtype = given["replicas"], given["dtype"]
@@ -137,7 +137,7 @@ def call(v: Any, do: str, x: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """An answer with the values of variables in their place."""
+    """Replace the variables in a result by their values."""
     if isinstance(value, Variable):
         return [c.read_value() for c in value.values] if hasattr(value, "values") else value.read_value()
     if isinstance(value, DistributedValues):
@@ -146,7 +146,7 @@ def plain(value: Any) -> Any:
 
 
 def assert_message(expected: str, found: str) -> None:
-    """Names of the reference are said without their module; ours are, too."""
+    """Assert that a message has the facts of the recorded one; module names are ignored."""
     missing = [fact for fact in facts(without_module(expected)) if fact not in without_module(found).lower()]
     assert missing == [], f"recorded: {expected}\nours: {found}"
 
@@ -156,7 +156,7 @@ def without_module(message: str) -> str:
 
 
 def assert_outcome(expected: Given, function: Callable[[], Any], where: str) -> None:
-    """A call gives what was recorded, or an error of the recorded class and gist."""
+    """Assert that a call has the recorded result, or raises the recorded error class with the recorded facts."""
     if "ok" in expected:
         components = expected["ok"].get("__variable__") if isinstance(expected["ok"], dict) else None
         assert_same(expected["ok"] if components is None else components, plain(function()), where)
@@ -235,7 +235,7 @@ GROUPS = {"initial_value": initial_value, "created_in_run": created_in_run, "bad
 
 
 def check(case: Given) -> None:
-    """A case has the recorded answer."""
+    """Assert that a case has the recorded result."""
     if case["group"] in GROUPS:
         function = functools.partial(GROUPS[case["group"]], case["input"])
         assert_outcome(case["expect"], function, case["group"])

@@ -1,8 +1,8 @@
 """Random jobs of a coordinator with parameter servers, whose processes are disturbed (`tests.chaos`).
 
 Every closure adds one to a row of its own, and returns the square of its number. However workers are killed or stopped,
-each has its effect at least once, and its result; a parameter server that is lost is named; a coordinator that is
-killed takes all others with it.
+each has its effect at least once and returns its result; an error names a lost parameter server; all other processes
+end if the coordinator is killed.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Round:
         self.begin_anew()
 
     def _new_strategy(self) -> ringlet.ParameterServerStrategy:
-        """Make one whose tasks are interpreters, forks, which start faster, or servers that come by themselves."""
+        """Create a strategy whose tasks are interpreters, forks, which start faster, or separately started servers."""
         # Forks and servers end with their connection: not while they are stopped.
         kinds = ["interpreters"] if self.event in _ONLY_INTERPRETERS else ["interpreters", "forks", "servers"]
         kind = self.chance.choice(kinds if self.event != "kill coordinator" else ["interpreters", "servers"])
@@ -83,7 +83,7 @@ class Round:
         return strategy
 
     def close(self) -> str:
-        """End the job; return what was wrong with its end."""
+        """End the job; return the fault of its end."""
         begin = time.monotonic()
         self.coordinator.shutdown()
         seconds = time.monotonic() - begin
@@ -99,7 +99,7 @@ class Round:
         return f"shutdown took {seconds:.0f} s" if seconds > 20.0 else ""
 
     def begin_anew(self) -> None:
-        """Count from 0 again."""
+        """Reset the counts to 0."""
         self.counts.assign(np.zeros((CALLS, 3)))
         dataset = ringlet.data.Dataset.range(10**9)
         self.numbers = iter(self.coordinator.create_per_worker_dataset(dataset))
@@ -107,13 +107,13 @@ class Round:
     # --- disturbances -------------------------------------------------------------------------------------------------
 
     def disturb(self) -> None:
-        """Do to the tasks what the event says, a moment from now."""
+        """Disturb the tasks as the event defines, after a short delay."""
         time.sleep(self.chance.uniform(0, 0.05))
         if self.event in _ACTS:
             _ACTS[self.event](self)
 
     def pid(self, task_type: str) -> int:
-        """Draw a task; return its process."""
+        """Draw a task; return the pid of its process."""
         self.victim = self.chance.randrange(self.num_workers if task_type == "worker" else self.num_ps)
         return int(self.tasks.pid_of(task_type, self.victim))
 
@@ -137,7 +137,7 @@ class Round:
     # --- what the program does ----------------------------------------------------------------------------------------
 
     def run_batch(self, number: int) -> str:
-        """Have closures run while something happens; return what was wrong."""
+        """Run closures during a disturbance; return the fault."""
         disturber = threading.Thread(target=self.disturb)
         pause = self.chance.choice([0, 0, 0.002])
         values = [self.coordinator.schedule(square, args=(self.counts, i, pause)) for i in range(CALLS)]
@@ -159,7 +159,7 @@ class Round:
         return "" if (found == found[:, :1]).all() else "a row is half written"
 
     def run(self) -> str:
-        """Run all batches; return what was wrong."""
+        """Run all batches; return the fault."""
         for number in range(1 if "stall" in self.event else BATCHES):
             if self.event == "raise" and (wrong := self._raise()):
                 return wrong
@@ -183,7 +183,7 @@ class Round:
         return "the error was lost"
 
     def _stall(self) -> str:
-        """Variables are memory, which a parameter server that is stopped does not hold up: making one is a message."""
+        """Create variables while a parameter server is stopped; return the fault unless this times out."""
         begin = time.monotonic()
         try:
             with self.strategy.scope():
@@ -196,7 +196,7 @@ class Round:
         return f"a stopped parameter server has made {made} in {time.monotonic() - begin} s"
 
     def lost(self, error: PSUnavailableError) -> str:
-        """Return what is wrong with the error of a lost parameter server, and with what comes after it."""
+        """Return the fault of the error about a lost parameter server, and of later calls."""
         # Of a server, which is not a child of this process, the system does not tell how it ended.
         reason = error.reason if self.servers is None else "was killed by SIGKILL (signal 9)"
         if error.task_index != self.victim or reason != "was killed by SIGKILL (signal 9)":
@@ -216,7 +216,7 @@ class Round:
 
 
 def _times(times: int, *numbers: int) -> Callable[[Round], None]:
-    """Send signals to so many workers."""
+    """Send signals to a number of workers."""
 
     def act(job: Round) -> None:
         for _ in range(times):
@@ -296,7 +296,7 @@ def body_of(seed: int, event: str) -> Callable[[int, Callable[[Any], None]], Non
 
 
 def run_round(seed: int, event: str, folder: Path) -> list[str]:
-    """Run one job; return what was wrong with it."""
+    """Run one job; return its faults."""
     chance = random.Random(f"{event} {seed}")
     job = Job(1, body_of(seed, event))
 
@@ -322,7 +322,7 @@ def run_round(seed: int, event: str, folder: Path) -> list[str]:
 
 
 def _disturb(job: Job, event: str, tasks: list[int], chance: random.Random) -> None:
-    """Do to the coordinator what the event says."""
+    """Disturb the coordinator as the event defines."""
     if "beside stopped" in event:
         for pid in chance.sample(tasks, 2):
             _send(pid, signal.SIGSTOP)

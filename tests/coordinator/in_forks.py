@@ -1,4 +1,4 @@
-"""Clusters whose tasks are processes that start in milliseconds: forks of one that has loaded everything."""
+"""Clusters whose tasks start in milliseconds: forks of a process that has imported everything."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ringlet.strategy.parameter_server.parameter_server_client import ParameterS
 
 
 def spring(orders: socket.socket) -> None:
-    """Fork a task for each connection that comes, and tell its number; at the end of a task, tell how it ended."""
+    """Fork a task for each order to start one, and send its pid; for the order "wait", send an exit status."""
     from ringlet.coordinator.task_main import serve
 
     while True:
@@ -43,9 +43,9 @@ def spring(orders: socket.socket) -> None:
 
 
 class Spring:
-    """The process that all tasks are forks of, and the only one who may wait for them.
+    """The parent process of all tasks, which alone can wait for them.
 
-    It is a new interpreter, or a fork of a process that has loaded everything and has no threads.
+    It is a new interpreter, or a fork of a process that has imported everything and has no threads.
     """
 
     def __init__(self, is_fork: bool = False) -> None:
@@ -123,7 +123,7 @@ class ForkTasks:
 
 @contextlib.contextmanager
 def coordinator_of(spring: Spring, workers: int, ps: int) -> Iterator[ClusterCoordinator]:
-    """Give a coordinator over forks, and shut it down; its strategy's `extended._cluster()` is the ForkTasks."""
+    """Yield a coordinator over forks, and shut it down; its strategy's `extended._cluster()` is the ForkTasks."""
     strategy = ringlet.ParameterServerStrategy(ringlet.cluster_resolver.LocalClusterResolver(workers, ps))
     strategy.extended._known_servers = ParameterServers(ForkTasks(spring, workers, ps))
     coordinator = ClusterCoordinator(strategy)

@@ -1,4 +1,4 @@
-"""Clusters whose tasks are servers that come by themselves, and are started again when they are killed."""
+"""Clusters whose tasks are separately started servers, which are restarted when killed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Servers"]
 
 
 class Servers:
-    """A server for each task, which a process of its own starts again; all are forks of this one."""
+    """A server for each task, restarted by a separate process; all are forks of this process."""
 
     def __init__(self, workers: int, ps: int) -> None:
         os.environ["RINGLET_JOB_ID"] = f"servers {os.getpid()}"
@@ -29,7 +29,7 @@ class Servers:
         ]
 
     def close(self, seconds: float) -> list[int]:
-        """Wait until all servers have ended by themselves; return those that had to be ended."""
+        """Wait until all servers have ended; return those that had to be killed."""
         end = time.monotonic() + seconds
         left = self._supervisors
         while left and time.monotonic() < end:

@@ -1,4 +1,4 @@
-"""Clusters whose tasks are threads of this process: what a coordinator does with workers, without starting any."""
+"""Clusters whose tasks are threads of this process, for tests of a coordinator without worker processes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ThreadTasks:
         threading.Thread(target=serve, args=(channel, task_type, task_id), daemon=True).start()
 
     def lose(self, task_type: str, task_id: int) -> None:
-        """Close the connection as the death of a process does; what runs goes on, and nobody hears of it."""
+        """Close the connection, as the exit of a process does; drop the result of a running function."""
         self._far_ends[task_type, task_id].close()
 
     @property
@@ -76,7 +76,7 @@ class ThreadTasks:
 
 
 def strategy_of(workers: int, ps: int, kind: type[ParameterServerStrategy]) -> ParameterServerStrategy:
-    """Give a strategy over threads; its `extended._cluster()` is the ThreadTasks."""
+    """Return a strategy over threads; its `extended._cluster()` is the ThreadTasks."""
     strategy = kind(ringlet.cluster_resolver.LocalClusterResolver(workers, ps))
     strategy.extended._known_servers = ParameterServers(ThreadTasks(workers, ps))
     return strategy
@@ -84,7 +84,7 @@ def strategy_of(workers: int, ps: int, kind: type[ParameterServerStrategy]) -> P
 
 @contextlib.contextmanager
 def coordinator_of(workers: int = 2, ps: int = 1) -> Iterator[ClusterCoordinator]:
-    """Give a coordinator over threads, and shut it down."""
+    """Yield a coordinator over threads, and shut it down."""
     coordinator = ClusterCoordinator(strategy_of(workers, ps, ParameterServerStrategy))
     try:
         yield coordinator
@@ -97,7 +97,7 @@ def tasks_of(coordinator: ClusterCoordinator) -> ThreadTasks:
 
 
 def wait_for(is_so: Callable[[], bool], seconds: float = 30.0) -> None:
-    """Wait until something is so, which other threads see to."""
+    """Wait until a condition holds that other threads fulfil."""
     deadline = time.monotonic() + seconds
     while not is_so():
         assert time.monotonic() < deadline, "it did not happen in time"
@@ -105,7 +105,7 @@ def wait_for(is_so: Callable[[], bool], seconds: float = 30.0) -> None:
 
 
 def status_in_child(call: Callable[[], object]) -> int:
-    """Call something in a forked child, which then ends; give its exit status: 0, or 1 after an exception."""
+    """Make a call in a forked child, which then exits; return its exit status: 0, or 1 after an exception."""
     pid = os.fork()
     if not pid:
         signal.alarm(60)

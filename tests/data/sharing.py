@@ -35,7 +35,7 @@ class Sum:
 
 
 def on_workers(num_workers: int, work: Callable[[int, Callable[[int], int]], Any]) -> list[Any]:
-    """Call `work` for each worker, in threads, with what sums an int over all of them."""
+    """Call `work` for each worker, in threads, with a function that sums an int over all workers."""
     total = Sum(num_workers)
     if num_workers == 1:
         return [work(0, total.of(0))]
@@ -51,12 +51,12 @@ class Numbers(FileReader):
 
     @property
     def element_spec(self) -> TensorSpec:
-        """A number."""
+        """Return the spec of a number."""
         return TensorSpec((), np.int64)
 
     @property
     def example(self) -> Any:
-        """Zero."""
+        """Return zero."""
         return np.int64(0)
 
     def open_file(self, name: str) -> Any:
@@ -64,7 +64,7 @@ class Numbers(FileReader):
         raise NotImplementedError
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Start a run."""
+        """Start an iteration."""
         return _NumberStream(self.input.open(context))
 
 
@@ -81,12 +81,12 @@ class _NumberStream(Stream):
         return next(self._numbers)
 
     def close(self) -> None:
-        """Forget the files."""
+        """Drop the files."""
         self._numbers = iter(())
 
 
 def number_files(sizes: list[int]) -> Dataset:
-    """Give the numbers from 0 on, in files of these sizes."""
+    """Return a dataset of the numbers from 0 on, in files of these sizes."""
     stops = np.cumsum(sizes).tolist()
     names = [f"{stop - size}:{stop}" for size, stop in zip(sizes, stops, strict=True)]
     return Dataset(Numbers(Dataset.from_tensor_slices(names).node))

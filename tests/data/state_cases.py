@@ -1,4 +1,4 @@
-"""What the tests of saved iterators share: datasets of every kind, and what a state may be made of."""
+"""Helpers for tests of saved iterators: datasets of every kind, and conversions of states."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Point = namedtuple("Point", "x y")
 
 
 def add_one(element):
-    """A function that the elements of every chain pass through."""
+    """Add one to an element; part of every chain."""
     return element + 1
 
 
 def last(element):
-    """The last number of a row."""
+    """Return the last number of a row."""
     return element[-1]
 
 
@@ -55,7 +55,7 @@ OPERATIONS = {
 
 
 def build(names):
-    """A new dataset: the name of a source, then those of operations."""
+    """Return a new dataset from the name of a source and the names of operations."""
     dataset = SOURCES[names[0]]()
     for name in names[1:]:
         # Batches that differ in size cannot be put together once more.
@@ -71,7 +71,7 @@ CHAINS = st.tuples(
 
 
 def through_a_file(state):
-    """The state as a file gives it back: text of JSON, and arrays of numbers beside it."""
+    """Return a state as restored from a file: JSON text, with arrays of numbers beside it."""
     arrays = []
 
     def without_arrays(value):
@@ -98,5 +98,5 @@ def through_a_file(state):
 
 
 def written(elements):
-    """Elements as text, to compare them with everything that belongs to them."""
+    """Return elements as text, including dtypes and types, for comparisons."""
     return [repr(element) for element in elements]

@@ -1,4 +1,4 @@
-"""What every test of this folder starts with."""
+"""Fixtures of this folder."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from tests.processes.harness import Processes
 
 @pytest.fixture
 def processes() -> Iterator[Processes]:
-    """Starts processes, and ends them with the test."""
+    """A factory of processes, which end with the test."""
     with Processes() as started:
         yield started

@@ -56,7 +56,7 @@ def body_of(seed: int, size: int, folder: Path, phases: mmap.mmap) -> Callable[[
 
 
 def run_round(seed: int, event: str, folder: Path) -> list[str]:
-    """Kill a rank in a phase of its step; return what was wrong with the others."""
+    """Kill a rank in a phase of its step; return the faults of the others."""
     chance = random.Random(f"{seed} {event}")
     size = chance.randint(2, 4)
     victim = chance.randrange(size)

@@ -1,4 +1,4 @@
-"""Settings of what these tests use."""
+"""Settings of the libraries that these tests use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Libraries that these tests need: a test is skipped where one is missing, and fails where it has to be there."""
+"""Libraries that these tests need: a test is skipped if one is missing, and fails if it is required."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 
 def library(name: str) -> Any:
-    """The module of a library; TESTS_REQUIRE names those, with commas in between, that must not be missing."""
+    """Return the module of a library; TESTS_REQUIRE lists the required ones, separated by commas."""
     if name in os.environ.get("TESTS_REQUIRE", "").split(","):
         return importlib.import_module(name)
     return pytest.importorskip(name)

@@ -37,7 +37,7 @@ def _rank(function: Callable[..., Any], backend: str, place: tuple[int, int, str
 def run_ranks(
     function: Callable[..., Any], size: int, *args: Any, backend: str = "ringlet", codes: tuple[int, ...] = (0, -9)
 ) -> list[Any]:
-    """Return what `function(rank, size, *args)` returns on each rank: None where the process ended before."""
+    """Return the result of `function(rank, size, *args)` on each rank; None if the process exited before."""
     with tempfile.TemporaryDirectory() as folder:
         processes = []
         for rank in range(size):

@@ -1,7 +1,7 @@
 """Random jobs of ``ringlet run``, whose launcher or workers are disturbed (`tests.chaos`).
 
-Workers train together, some of them deaf to signals, some with a child that would outlive them. The launcher's exit
-status and words have to name the worker that failed, or the signal that it was sent; no process may be left.
+Workers train together; some ignore signals, some have a child that would outlive them. The launcher's exit status and
+output must name the worker that failed, or the signal that it was sent; no process may be left.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ print("done")
 
 @dataclass
 class Round:
-    """One job, and what is drawn for it."""
+    """One job, with its random choices."""
 
     chance: random.Random
     size: int
@@ -104,7 +104,7 @@ class Round:
                 time.sleep(self.chance.uniform(0, 0.2))
 
     def wait_to_be_ready(self) -> None:
-        """Wait until all workers have made a step; read their numbers."""
+        """Wait until all workers have made a step; read their pids."""
         guard = threading.Timer(PATIENCE_SECONDS, self.job.popen.kill)
         guard.start()
         try:
@@ -119,7 +119,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Event:
-    """What happens to a job, and how `ringlet run` has to end then."""
+    """A disturbance of a job, and how `ringlet run` must then end."""
 
     status: int
     act: Callable[[Round], None] = lambda each: None
@@ -205,7 +205,7 @@ EVENTS = list(TABLE)
 
 
 def run_round(seed: int, event: str, folder: Path) -> list[str]:
-    """Run one job; return what was wrong with it."""
+    """Run one job; return its faults."""
     launcher = Launcher(folder)
     try:
         return _run(random.Random(f"{seed} {event}"), TABLE[event], launcher)
@@ -248,7 +248,7 @@ def _run(chance: random.Random, event: Event, launcher: Launcher) -> list[str]:
 
 
 def _wrong(each: Round, event: Event, is_early: bool) -> list[str]:
-    """Whatever is wrong with how a job has ended."""
+    """Return the faults of how a job has ended."""
     job, wrong = each.job, []
     text = job.err.decode()
     statuses = {event.status, 128 - event.status} if is_early and event.status > 128 else {event.status}

@@ -1,4 +1,4 @@
-"""What every test of this folder starts with."""
+"""Fixtures of this folder."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tests.processes.harness import PATIENCE_SECONDS
 
 
 def pytest_configure(config):
-    """Make the mark of jobs known."""
+    """Register the marker `job`."""
     config.addinivalue_line("markers", "job(script, *options, **more): runs this with `Launcher.run` in the background")
 
 
 @pytest.fixture(autouse=True, scope="session")
 def _hangups_are_heard():
-    """Under nohup the tests ignore them, and so would all programs that they start."""
+    """Handle SIGHUP by default: under nohup, the tests and all programs that they start would ignore it."""
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGHUP, before)
@@ -26,7 +26,7 @@ def _hangups_are_heard():
 
 @pytest.fixture
 def launcher(tmp_path):
-    """Starts jobs, and ends them with the test."""
+    """A launcher of jobs, which end with the test."""
     started = Launcher(tmp_path)
     yield started
     started.close()
@@ -34,7 +34,7 @@ def launcher(tmp_path):
 
 @pytest.fixture(scope="session")
 def background(request, tmp_path_factory):
-    """The jobs of all tests that have a mark ``job``, run while other tests wait."""
+    """The jobs of all tests with the marker ``job``, run in the background."""
     marks = {item.nodeid: item.get_closest_marker("job") for item in request.session.items}
     launchers, threads = [], ThreadPoolExecutor(2)
 
@@ -50,5 +50,5 @@ def background(request, tmp_path_factory):
 
 @pytest.fixture
 def job(request, background):
-    """The job of the test's mark, which has ended."""
+    """The job of the test's marker, which has ended."""
     return background[request.node.nodeid].result(2 * PATIENCE_SECONDS)

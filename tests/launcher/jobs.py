@@ -1,4 +1,4 @@
-"""Runs `ringlet run` as users do, with a bound on every wait, and finds what it has left behind."""
+"""Runs `ringlet run` as users do, with a bound on every wait, and finds the processes that it leaves behind."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ index = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
 
 @dataclass
 class Job:
-    """A launcher that runs, and everything that it has started."""
+    """A running launcher, and all processes that it has started."""
 
     popen: subprocess.Popen[bytes]
     mark: str
@@ -37,7 +37,7 @@ class Job:
     seconds: float = field(default=0.0)
 
     def wait_for_lines(self, count: int) -> None:
-        """Wait until the workers have written so many lines to standard output."""
+        """Wait until the workers have written `count` lines to standard output."""
         assert self.popen.stdout is not None
         for _ in range(count):
             line = self.popen.stdout.readline()
@@ -49,7 +49,7 @@ class Job:
         os.kill(self.popen.pid, number)
 
     def end(self) -> Job:
-        """Wait for the launcher, and note how long that took."""
+        """Wait for the launcher, and record how long it took."""
         start = time.monotonic()
         out, self.err = self.popen.communicate(timeout=PATIENCE_SECONDS)
         self.out += out or b""
@@ -58,15 +58,15 @@ class Job:
         return self
 
     def processes(self) -> set[int]:
-        """The processes of the job that live, the launcher aside."""
+        """Return the running processes of the job, except the launcher."""
         return {pid for pid in marked(self.mark) if pid != self.popen.pid}
 
     def has_processes(self, count: int) -> bool:
-        """Whether so many live soon; one that has just been started shows no environment yet."""
+        """Return whether `count` processes run soon; a process that has just started has no environment yet."""
         return eventually(lambda: len(self.processes()) == count)
 
     def leaves_nothing(self, seconds: float = PATIENCE_SECONDS) -> bool:
-        """Whether no process of the job is left soon."""
+        """Return whether all processes of the job exit within a time limit."""
         return eventually(lambda: not self.processes(), seconds)
 
     @property
@@ -81,7 +81,7 @@ class Job:
 
 
 def marked(mark: str) -> Iterator[int]:
-    """The processes whose environment holds a mark."""
+    """Yield the processes whose environment contains a mark."""
     for folder in Path("/proc").iterdir():
         with contextlib.suppress(OSError):  # it has just ended
             if folder.name.isdecimal() and mark.encode() in (folder / "environ").read_bytes():
@@ -104,7 +104,7 @@ class Launcher:
         under: Sequence[str] = (),
         **more: Any,
     ) -> Job:
-        """Start ``ringlet run OPTIONS script.py ARGUMENTS``; `script` is its text, which knows its ``index``."""
+        """Start ``ringlet run OPTIONS script.py ARGUMENTS``; `script` is its text, in which ``index`` is defined."""
         file = self.folder / str(len(self._jobs)) / "script.py"
         file.parent.mkdir()
         file.write_text(PROLOGUE + script, encoding="utf-8")
@@ -129,11 +129,11 @@ class Launcher:
         return self._jobs[-1]
 
     def run(self, script: str, *options: object, **more: Any) -> Job:
-        """The same, and wait for its end."""
+        """Start a job as :meth:`start` does, and wait for its end."""
         return self.start(script, *options, **more).end()
 
     def close(self) -> None:
-        """Make sure that nothing is left."""
+        """Kill all remaining processes."""
         for job in self._jobs:
             if job.popen.poll() is None:
                 job.popen.kill()
@@ -147,7 +147,7 @@ class Launcher:
 
 
 def _clean_environment() -> dict[str, str]:
-    """The environment without what decides about output, threads and jobs."""
+    """Return the environment without variables that affect output, threads and jobs."""
     return {
         name: value
         for name, value in os.environ.items()

@@ -40,7 +40,7 @@ EVENTS = list(TABLE)
 
 
 def train(folder: Path, fails_on: int) -> float:
-    """Train on all workers until the folder holds "end", and write the number of this process into the folder."""
+    """Train on all workers until the folder contains "end"; write the pid of this process to the folder."""
     strategy = ringlet.MultiWorkerMirroredStrategy()
     worker = strategy.cluster_resolver.task_id
 
@@ -82,7 +82,7 @@ def body_of(folder: Path, event: str, size: int, replicas: int, victim: int) -> 
 
 
 def run_round(seed: int, event: str, folder: Path) -> list[str]:
-    """Run one job; return what was wrong with it."""
+    """Run one job; return its faults."""
     chance = random.Random(f"{seed} {event}")
     signals, is_caller, kind = TABLE[event]
     size, replicas = chance.randint(2, 3), chance.choice([1, 1, 2])

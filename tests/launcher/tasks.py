@@ -1,4 +1,4 @@
-"""What the tests have workers do. Cheap to import, which every worker does."""
+"""Functions that tests run on workers; cheap to import, because every worker imports them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def fail_on_worker_1_then_on_worker_0(folder):
 
 
 class SlowToPickle(ValueError):
-    """Makes a folder when it is being sent, and takes a while."""
+    """Creates a folder when it is pickled, which takes some time."""
 
     def __init__(self, folder):
         super().__init__("raised first")
@@ -82,7 +82,7 @@ def leave_a_child():
 
 
 def train(bad_worker=None):
-    """Two steps of a strategy, after which one worker fails."""
+    """Run two steps of a strategy, after which one worker fails."""
     import numpy as np
 
     import ringlet

@@ -1,10 +1,10 @@
 """Random jobs of random collectives, disturbed at random moments by SIGKILL, SIGSTOP and SIGCONT (`tests.chaos`).
 
 Every round is one job: ranks, arrays, calls and the disturbance are drawn from its seed. A job that is only paused must
-return right values. Where ranks are killed, or stopped for longer than the time-out, the others must raise an error
-that names one of them; they free their arrays, take the memory again and fill it; stopped ranks are then continued, and
-must raise, end, and leave every byte of the reused memory as it was. Nothing may be left behind. A rank that is
-stopped, hangs or is slow must be named in a report with what it executes; a slow one is not an error.
+return correct values. If ranks are killed, or stopped for longer than the time-out, the others must raise an error that
+names one of them; they free their arrays, allocate the memory again and fill it; stopped ranks are then continued, and
+must raise, end, and leave every byte of the reused memory unchanged. Nothing may be left behind. A report must name a
+rank that is stopped, hangs or is slow, with the line that it executes; a slow rank is not an error.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ PATTERN = 0x77
 
 @dataclass
 class Plan:
-    """What the ranks of one job do, and what happens to them."""
+    """The program and the disturbance of one job."""
 
     seed: int
     event: str
@@ -87,7 +87,7 @@ class Plan:
 
     @property
     def stops(self) -> list[int]:
-        """The ranks that are stopped or hang, and go on once the others have raised."""
+        """The ranks that are stopped or hang, and continue once the others have raised."""
         if "stall" in self.event or self.event == "hang":
             return self.victims
         return self.victims[:1] if "beside" in self.event else []
@@ -104,7 +104,7 @@ class Plan:
 
 
 class Program(Protocol):
-    """What one process of a job runs, until it is over or raises."""
+    """The program of one process of a job, which runs until it ends or raises."""
 
     replicas: int  # of each process
 
@@ -112,14 +112,14 @@ class Program(Protocol):
         """Join the job."""
 
     def make(self, step: int) -> bool:
-        """Make one call; return whether its result is right."""
+        """Make one call; return whether its result is correct."""
 
     def is_over(self, is_asked: bool) -> bool:
         """Return whether rank 0 was asked to end, on all ranks after the same call."""
 
 
 class Calls:
-    """One rank's calls, each compared with what it has to return."""
+    """One rank's calls, each compared with the expected result."""
 
     replicas = 1
 
@@ -142,13 +142,13 @@ class Calls:
         return self.base + self.plan.dtype.type(rank + step % 3)
 
     def array(self, chance: random.Random, values: Array) -> Array:
-        """Values in a shared or in a private array."""
+        """Return values in a shared or a private array."""
         x = ringlet.empty_shared(values.shape, values.dtype) if chance.random() < 0.5 else np.empty_like(values)
         x[...] = values
         return x
 
     def make(self, step: int) -> bool:
-        """Make one call; return whether its result is right."""
+        """Make one call; return whether its result is correct."""
         same = random.Random(f"{self.plan.seed} {step}")  # alike on all ranks
         own = random.Random(f"{self.plan.seed} {step} {self.member.rank}")
         member, ranks = same.choice(self.groups)
@@ -177,7 +177,7 @@ class Calls:
         return (got is None and expected is None) or np.array_equal(got, expected)
 
     def is_over(self, is_asked: bool) -> bool:
-        """Return what rank 0 was asked."""
+        """Return whether rank 0 was asked to end."""
         return bool(self.member.broadcast(np.array([is_asked]) if self.member.rank == 0 else None)[0])
 
     def all_reduce(self, member: Member, x: Array, same: random.Random, own: random.Random) -> Array:
@@ -193,7 +193,7 @@ class Calls:
         return run()
 
     def expected(self, name: str, step: int, ranks: list[int], index: int, root: int) -> Array | None:
-        """Return what a call has to return: of small whole numbers, so that every sum is exact in every dtype."""
+        """Return the result of a call: small whole numbers, so that every sum is exact in every dtype."""
         share = self.plan.count // len(ranks)
 
         def total(summed: list[int]) -> Array:
@@ -218,7 +218,7 @@ class Calls:
 
 
 def reused_memory(plan: Plan) -> Iterator[Array]:
-    """Shared and private arrays as the calls had them, all bytes set."""
+    """Allocate shared and private arrays like those of the calls, and set all bytes."""
     for size in (1, 1, 1, 1, plan.num_ranks, plan.num_ranks):
         for make in (ringlet.empty_shared, np.empty):
             x = make(plan.count * plan.dtype.itemsize * size, np.uint8)
@@ -299,12 +299,12 @@ def _collect_reports() -> list[str]:
 
 
 def run_round(seed: int, event: str, folder: Path) -> list[str]:
-    """Run one job; return what was wrong with it."""
+    """Run one job; return its faults."""
     return run_plan(Plan.draw(seed, event), Calls)
 
 
 def run_plan(plan: Plan, program: type[Program]) -> list[str]:
-    """Run a program as the ranks of one job; return what was wrong with it."""
+    """Run a program as the ranks of one job; return its faults."""
     phase = mmap.mmap(-1, 2)  # what to do, and how many calls rank 0 has made
     job = Job(plan.num_ranks, body_of(plan, program, phase))
     try:
@@ -324,7 +324,7 @@ def run_plan(plan: Plan, program: type[Program]) -> list[str]:
 
 
 def _disturb(plan: Plan, job: Job, phase: mmap.mmap) -> list[str] | None:
-    """Do what the event says; return what was wrong, None if the machine was too busy to start the job in time."""
+    """Disturb the job as the event defines; return the faults; None if a busy machine did not start the job in time."""
 
     def told(rank: int) -> Any:
         return job.told(rank, time.monotonic() + PATIENCE_SECONDS)
@@ -377,7 +377,7 @@ def _pause(plan: Plan, job: Job) -> None:
 
 
 def _unreported(plan: Plan, pids: list[int], reports: list[list[str]]) -> list[str]:
-    """Return whether no rank has reported a victim, with what all ranks execute."""
+    """Return faults if no rank has reported a victim with the lines that all ranks execute."""
     if plan.event not in REPORTS:
         return []
     texts = [text for each in reports for text in each]
@@ -395,7 +395,7 @@ def _await_calls(plan: Plan, phase: mmap.mmap) -> None:
 
 
 def _refused(plan: Plan, pids: list[int], rank: int, answer: Any) -> str:
-    """Whatever is wrong with the error that a rank has raised."""
+    """Return the fault of the error that a rank has raised."""
     if not isinstance(answer, list) or len(answer) != 4:
         return f"rank {rank} told {answer}"
     kind, text, lost, pid = answer

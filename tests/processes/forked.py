@@ -1,7 +1,7 @@
-"""Ranks that a driver forks: hundreds of jobs in a short time, as no interpreter has to start for each.
+"""Ranks forked by a driver: hundreds of jobs in a short time, because none starts an interpreter.
 
-A driver is a script of `harness.py` that has imported what its ranks need, and has no threads of its own. It forks the
-ranks of one job, watches them, and ends them all; the test looks at what it tells.
+A driver is a script of `harness.py` that has imported the modules of its ranks, and has no other threads. It forks the
+ranks of one job, monitors them, and ends them all; the test checks its messages.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["Job", "footprint", "left_behind"]
 class Job:
     """The processes of one job, forked from this one.
 
-    Each runs ``body(index, tell)`` and ends; what it tells is read by :meth:`told`.
+    Each runs ``body(index, tell)`` and ends; :meth:`told` reads the values passed to ``tell``.
     """
 
     def __init__(self, size: int, body: Callable[[int, Callable[[Any], None]], None]) -> None:
@@ -48,7 +48,7 @@ class Job:
             self._pipes.append(reader)
 
     def told(self, index: int, end: float) -> Any:
-        """The next thing that a process told; None if it ended, ``"nothing"`` if nothing came by the time `end`."""
+        """Return the next message of a process; None if it ended, ``"nothing"`` if none arrived by the time `end`."""
         while b"\n" not in self._texts[index]:
             if not select.select([self._pipes[index]], [], [], max(end - time.monotonic(), 0.0))[0]:
                 return "nothing"
@@ -65,7 +65,7 @@ class Job:
             os.kill(self.pids[index], number)
 
     def wait(self, seconds: float) -> list[int]:
-        """The exit statuses as ``subprocess`` gives them; who has not ended in that time is killed."""
+        """Return the exit statuses, as in ``subprocess``; processes that have not ended in time are killed."""
         end = time.monotonic() + seconds
         for index, pid in enumerate(self.pids):
             while index not in self.statuses:
@@ -84,7 +84,7 @@ class Job:
         return [self.statuses[index] for index in range(len(self.pids))]
 
     def wrong_ends(self, seconds: float, killed: Sequence[int]) -> list[str]:
-        """Wait for the ends, and give what is wrong with the statuses; a later victim may end before it is killed."""
+        """Wait for the processes; return the faults of their statuses. A later victim may end before it is killed."""
         statuses = self.wait(seconds)
         allowed = [{-signal.SIGKILL} if index in killed[:1] else {0} for index in range(len(statuses))]
         for index in killed[1:]:
@@ -114,13 +114,13 @@ def _run(body: Callable[[int, Callable[[Any], None]], None], index: int, writer:
 
 
 def left_behind() -> tuple[list[str], int]:
-    """What a job must not add to: the names of Ringlet's files, and how many descriptors this process has open."""
+    """Return what a job must not add to: the names of Ringlet's files, and the number of open descriptors."""
     files = [file.name for folder in ("/dev/shm", "/tmp") for file in Path(folder).iterdir() if "ringlet" in file.name]
     return sorted(files), descriptors_of()
 
 
 def footprint() -> dict[str, Any]:
-    """Return what a job must not add to, once its orphans that have ended were waited for."""
+    """Return what a job must not add to, after reaping its orphans."""
     descriptors = Counter[str]()
     for descriptor in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):  # that of the folder itself

@@ -1,6 +1,6 @@
-"""Starts ranks as processes of their own, waits for them no longer than a bound, and leaves none behind.
+"""Starts ranks as separate processes, with a bound on every wait, and leaves none behind.
 
-A script is the text of a Python program. It says something with ``tell(value)`` (one line of JSON on its standard
+A script is the text of a Python program. It sends a value with ``tell(value)`` (one line of JSON on its standard
 output), and may wait for a word from the test with ``hear()``.
 """
 
@@ -55,7 +55,7 @@ class Process:
         return self.popen.pid
 
     def told(self, seconds: float = PATIENCE_SECONDS) -> Any:
-        """The next thing that the script tells."""
+        """Return the next value that the script sends."""
         try:
             line = self.lines.get(timeout=seconds)
         except queue.Empty:
@@ -70,7 +70,7 @@ class Process:
         self.popen.stdin.flush()
 
     def wait(self, seconds: float = PATIENCE_SECONDS) -> int:
-        """The exit status, negative for a signal."""
+        """Wait for the exit status, which is negative for a signal."""
         try:
             status = self.popen.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -80,16 +80,16 @@ class Process:
         return status
 
     def said(self) -> str:
-        """What the process wrote to its standard error."""
+        """The text that the process wrote to standard error."""
         return "standard error: " + "".join(self.errors)
 
     def kill(self, number: int = signal.SIGKILL) -> None:
-        """Send a signal to a process that has not been waited for, so that the number is still its own."""
+        """Send a signal to a process that has not been waited for, so that its pid is not reused."""
         if self.popen.poll() is None:
             os.kill(self.pid, number)
 
     def end(self) -> None:
-        """Make sure that the process is gone."""
+        """Kill the process if it is running."""
         if self.popen.poll() is None:
             self.popen.kill()
             self.popen.wait()
@@ -102,7 +102,7 @@ class Process:
 
 
 class Processes:
-    """Processes of one test; all of them are ended with it."""
+    """The processes of one test, which end with it."""
 
     def __init__(self) -> None:
         self.all: list[Process] = []
@@ -153,7 +153,7 @@ class Processes:
 
 
 def _environment() -> dict[str, str]:
-    """The environment without what another job may have set, and without noise on standard error."""
+    """Return the environment without variables of other jobs and without noise on standard error."""
     dropped = {name for name in os.environ if name.startswith("RINGLET_") and name != "RINGLET_POISON"}
     kept = {name: value for name, value in os.environ.items() if name not in dropped}
     return kept | {"PYTHONPATH": str(ROOT)}  # for what scripts share with the tests
@@ -166,7 +166,7 @@ def _read_lines(stream: Any, put: Callable[[Any], None]) -> None:
 
 
 def descriptors_of(pid: int | str = "self") -> int:
-    """How many files a process has open, without its flight recorder, which stays open from the first group on."""
+    """Return the number of open files of a process, except its flight recorder, which stays open once created."""
     count = 0
     for file in list(Path(f"/proc/{pid}/fd").iterdir()):
         try:
@@ -177,7 +177,7 @@ def descriptors_of(pid: int | str = "self") -> int:
 
 
 def children() -> set[str]:
-    """The processes that this one has started, ended ones included that nobody has waited for."""
+    """Return the child processes of this one, including zombies."""
     found = set()
     for file in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it has just ended
@@ -187,12 +187,12 @@ def children() -> set[str]:
 
 
 def threads_of(pid: int | str = "self") -> int:
-    """How many threads a process has."""
+    """Return the number of threads of a process."""
     return len(list(Path(f"/proc/{pid}/task").iterdir()))
 
 
 def settled(read: Callable[[], T], seconds: float = 1.0) -> T:
-    """What `read` returns once it has not changed for that time: earlier tests may still close what they opened."""
+    """Return the result of `read` once it is stable for `seconds`: earlier tests may still be closing files."""
     value, since = read(), time.monotonic()
     while time.monotonic() - since < seconds:
         time.sleep(0.01)
@@ -202,7 +202,7 @@ def settled(read: Callable[[], T], seconds: float = 1.0) -> T:
 
 
 def eventually(holds: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> bool:
-    """Whether something comes to hold in that time."""
+    """Return whether a condition holds within a time limit."""
     end = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > end:

@@ -28,7 +28,7 @@ hear()
 
 
 def start_all(processes, name, ending, *, num_ranks=3, leaver=1):
-    """Start ranks of which one ends as told; give it and the others."""
+    """Start ranks, one of which ends as given; return that rank and the others."""
     others = [processes.start(WAIT, rank, num_ranks, name) for rank in range(num_ranks) if rank != leaver]
     leaving = processes.start(LEAVE + ending, leaver, num_ranks, name)
     for process in (leaving, *others):

@@ -1,8 +1,8 @@
 """Random programs of processes against a model of one process (`test_state_machine.py`).
 
 Hypothesis draws the steps: processes join groups, call, split, close, save, are paused, stopped and killed. After each
-step, what every process returned or raised is compared with what NumPy and the documentation say. Results that a
-process keeps are compared again later, also when their group and the process that allocated them are gone.
+step, the results and errors of every process are compared with NumPy and the documentation. Results that a process
+keeps are compared again later, even after their group was closed and the process that allocated them has exited.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ ORDER = st.permutations(range(WORKERS))
 
 @dataclass
 class Call:
-    """A collective; its sizes are multiples of the number of ranks where they have to be."""
+    """A collective; its sizes are multiples of the number of ranks if necessary."""
 
     kind: str
     dtype: str
@@ -81,7 +81,7 @@ class Call:
         )
 
     def input_of(self, rank: int, num_ranks: int) -> Array:
-        """Small whole numbers, so that sums are exact."""
+        """Return small whole numbers, so that sums are exact."""
         count = self.count
         if self.kind in ("reduce_scatter", "all_to_all", "scatter"):
             count *= num_ranks
@@ -142,7 +142,7 @@ class Call:
         return calls[self.kind]()
 
     def mistaken(self, mistake: str) -> Call:
-        """Return the same call with a mistake that the ranks notice, whatever this kind is."""
+        """Return the same call with a mistake that the ranks detect for every kind of call."""
         if self.kind not in MISTAKES[mistake] or mistake == "kind":
             return replace(self, kind="barrier" if self.kind != "barrier" else "all_reduce")
         other: dict[str, Any] = {
@@ -158,7 +158,7 @@ BARRIER = Call("barrier", "int8", 0, "SUM", 0, 0, 0)
 
 
 def digest(x: Array | None) -> Any:
-    """Return what is compared of a result."""
+    """Return the compared properties of a result."""
     return None if x is None else [str(x.dtype), list(x.shape), zlib.crc32(np.ascontiguousarray(x))]
 
 
@@ -223,11 +223,11 @@ def _obey(commands: int, tell: Callable[[Any], None]) -> None:
 
 
 class HangError(BaseException):
-    """A process does not answer: Hypothesis shrinks no program for which each try takes so long."""
+    """A process does not answer: a BaseException, because Hypothesis should not shrink such slow programs."""
 
 
 class Worker:
-    """A process that obeys commands."""
+    """A process that executes commands."""
 
     sent: ClassVar[deque[Any]] = deque(maxlen=30)  # by all
 
@@ -265,7 +265,7 @@ class Worker:
 
 
 class Pool:
-    """The living workers, of which one that ended is replaced."""
+    """The running workers; a worker that has exited is replaced."""
 
     def __init__(self) -> None:
         self.workers = [Worker() for _ in range(WORKERS)]
@@ -282,7 +282,7 @@ class Pool:
         self.workers[self.workers.index(worker)] = Worker()
 
     def reset(self) -> None:
-        """Close all groups; end the processes that are in the middle of something."""
+        """Close all groups; end the processes that are executing a command."""
         for worker in [worker for worker in self.workers if worker.awaited]:
             self.kill(worker)
         for worker in self.workers:
@@ -297,7 +297,7 @@ class Pool:
 
 @dataclass
 class Cause:
-    """What the calls of a group that has failed raise."""
+    """The expected error of calls on a failed group."""
 
     kinds: tuple[str, ...]
     words: str
@@ -310,7 +310,7 @@ class Cause:
 
 @dataclass(eq=False)
 class Team:
-    """A group, as all its ranks see it."""
+    """The state of a group that all its ranks share."""
 
     key: int
     workers: list[Worker]  # by rank
@@ -346,7 +346,7 @@ class Team:
                 part.close(worker)
 
     def spreading(self) -> list[Cause]:
-        """Return why the groups failed that this one is a part of: soon it fails, too."""
+        """Return why the groups failed from which this one was split: it fails soon, too."""
         found, team = [], self.parent
         while team is not None:
             # Ranks of other processes raise the same; those of the process that noticed it are released.
@@ -360,7 +360,7 @@ class Team:
 
 
 def only_if(condition: Callable[[Any], Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Leave a step out. A precondition must not differ when Hypothesis draws the same again; these depend on time."""
+    """Skip a step unless a condition holds. Preconditions must be reproducible, and these conditions depend on time."""
 
     def decorate(step: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(step)
@@ -374,7 +374,7 @@ def only_if(condition: Callable[[Any], Any]) -> Callable[[Callable[..., None]], 
 
 
 class Machine(RuleBasedStateMachine):
-    """The steps, and what they have to lead to."""
+    """The steps, and their expected outcomes."""
 
     pool: Pool
     numbers = itertools.count()
@@ -418,7 +418,7 @@ class Machine(RuleBasedStateMachine):
         also: Iterable[Cause] = (),
         may_complete: bool = False,
     ) -> bool:
-        """Compare answers with what the call has to return or raise; return whether it took place."""
+        """Compare answers with the expected results or errors; return whether the call took place."""
         causes = [*team.causes(), *also]
         spreading = team.spreading() if team.cause is None else []
         raised = [answer for answer in answers.values() if answer[0] != "returned"]
@@ -444,7 +444,7 @@ class Machine(RuleBasedStateMachine):
     def finish(
         self, team: Team, call: Call, callers: list[Worker], also: Iterable[Cause] = (), may_complete: bool = False
     ) -> None:
-        """Take the answers to a call."""
+        """Receive and check the answers to a call."""
         answers = {worker: worker.answer() for worker in callers}
         results = dict(zip(team.workers, map(digest, call.expected(len(team.workers))), strict=True))
         self.check(team, answers, results, also, may_complete)
@@ -622,7 +622,7 @@ class Machine(RuleBasedStateMachine):
 
 
 def run(examples: int, steps: int) -> None:
-    """Run programs; raise an error with the shortest one found that does something else than the model says."""
+    """Run programs; raise an error with the shortest program found that deviates from the model."""
     with Pool() as pool:
         Machine.pool = pool
         run_state_machine_as_test(

@@ -1,7 +1,6 @@
-"""Ranks that meet, as processes of their own.
+"""Ranks that rendezvous, each in a separate process.
 
-Each tells what it got, or which error it met, and then sends a message to every other process over the connections that
-it was given.
+Each reports its result or error, and then sends a message to every other process over its connections.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def start(processes, name, ranks, num_ranks, *, seconds=60, job_id="", **how):
 
 
 def all_met(started):
-    """The tokens that processes got which shall have met."""
+    """Return the tokens of processes, all of which must have joined one group."""
     tokens = set()
     for process in started:
         told = process.told()
@@ -66,13 +65,13 @@ def all_met(started):
 
 
 def wait_for_listener(name, job_id=""):
-    """Until somebody listens under the name."""
+    """Wait until a process listens under the name."""
     address = Job(name, job_id, 1).address()
     assert eventually(lambda: "@" + address[1:] in Path("/proc/net/unix").read_text()), "nobody listens"
 
 
 def wait_for_seats(listener, count):
-    """Until so many processes have come to the one that listens: it has a handle of each."""
+    """Wait until `count` processes have connected to the listener, which has a pidfd of each."""
 
     def seats():
         handles = 0

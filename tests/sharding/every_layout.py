@@ -1,4 +1,4 @@
-"""Every way in which an array can lie on a mesh, and the pairs of them that tests try."""
+"""All layouts of an array on a mesh, and the pairs of them that tests use."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def layouts(mesh: tuple[int, ...], ndim: int) -> tuple[Layout, ...]:
 
 
 def pairs(mesh: tuple[int, ...], ndim: int, most: int) -> Iterator[tuple[Layout, Layout]]:
-    """All pairs of them at night, else `most`, evenly spread."""
+    """Yield all pairs of layouts in nightly tests, else `most`, evenly spread."""
     every = layouts(mesh, ndim)
     count = len(every) ** 2
     step = 1 if NIGHTLY else -(-count // most)

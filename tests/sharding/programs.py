@@ -1,4 +1,4 @@
-"""Programs on sharded arrays, and what each computed and sent, to hold one way of keeping memory against another."""
+"""Programs on sharded arrays, with digests of results and bytes sent, to compare memory modes."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ SPECS: list[tuple[Any, ...]] = [("x", None), ("x", "y"), ("y", "x"), (("y", "x")
 
 
 def digests(mesh: Mesh, memory: Any) -> dict[str, tuple[str, int]]:
-    """What each program gave, as a digest, and how many bytes were sent for it; for arrays of every placement."""
+    """Return a digest of the result of each program and the bytes sent, for every placement of the arrays."""
     values = np.random.default_rng(5).standard_normal((9, 7)).astype(np.float32)
     found = {}
     with mode(memory), poisoned(), warnings.catch_warnings():

@@ -1,9 +1,9 @@
 """The sweep that every operation on sharded arrays passes: all placements, uneven tiles, each memory mode, every dtype.
 
 An operation is a row of a table in ``tests/sharding/rows``: what it computes and the shapes it is tried on. It is run
-on arrays that lie on two devices, on four, and on a mesh of two by two, in every way in which their dimensions can be
-cut (not at all, along one axis of the mesh, along both in either order), in memory that is shared and in memory of
-each device's own. What it gives is held against what NumPy gives for the same arrays untiled.
+on arrays on two devices, on four, and on a two-by-two mesh, in every split of their dimensions (none, along one axis of
+the mesh, along both in either order), in shared memory and in separate memory of each device. The result is compared
+with NumPy's for the same arrays without tiles.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ class Row:
     ----------
     name : str
     compute : callable
-        Takes one array for each shape, all ndarrays or all sharded, and gives an array or a sequence of them.
+        Takes one array for each shape, all ndarrays or all sharded, and returns an array or a sequence of arrays.
     shapes : tuple of tuple of int
-        Of its operands.
+        Shapes of the operands.
     dtypes : tuple of str
-        Of all its operands; a few of them in turn, all of them at night.
+        Dtypes of all operands; a few of them in turn, all of them in nightly tests.
     length : int
-        How many elements one of the result sums up. What is not the same to the bit may differ by 4 ulp for each
-        doubling of it; 0 if every bit has to be the same.
+        Number of elements summed in each element of the result. Results may differ by 4 ulp for each doubling
+        of it; 0 if all bits must be equal.
     scale : callable or None
-        Gives the numbers whose ulp those are, of the operands; by default it is `compute` of their absolute values,
-        if that is more than the result.
+        Returns, for the operands, the numbers whose ulp is used; by default the larger of the result and `compute`
+        of the absolute values.
     has_nan : bool
         Whether some of the numbers of the first operand are NaN, all of its second row and column among them.
     """
@@ -68,7 +68,7 @@ class Row:
     has_nan: bool = False
 
     def on(self, *shapes: tuple[int, ...]) -> Row:
-        """Give the same operation on other shapes."""
+        """Return the same operation on other shapes."""
         return replace(self, shapes=shapes)
 
 
@@ -90,7 +90,7 @@ MESHES: dict[str, tuple[int, dict[str, Cut]]] = {
 
 @lru_cache
 def placements(mesh: str, ndim: int) -> tuple[Layout, ...]:
-    """Give every way to place the dimensions of an array on a mesh, and the one with all of it on the last device."""
+    """Return every placement of an array on a mesh, and the whole array on the last device."""
     num_devices, cuts = MESHES[mesh]
     found = []
     for names in itertools.product(["", *cuts], repeat=ndim):
@@ -100,7 +100,7 @@ def placements(mesh: str, ndim: int) -> tuple[Layout, ...]:
 
 
 def tiled(array: np.ndarray, layout: Layout) -> ShardedArray:
-    """Place the values of an array; devices that have memory of their own get nothing but their box."""
+    """Place the values of an array; devices with separate memory receive only their region."""
     boxes, group = layout.boxes(array.shape), DeviceGroup.of(layout.num_devices)
 
     def buffer(device: int) -> np.ndarray:
@@ -116,7 +116,7 @@ def tiled(array: np.ndarray, layout: Layout) -> ShardedArray:
 
 @contextlib.contextmanager
 def poisoned() -> Iterator[None]:
-    """Have new memory hold what no program expects there."""
+    """Fill new memory with values that no program expects."""
     token = POISONED.set(True)
     try:
         yield
@@ -142,7 +142,7 @@ def assemble(x: Any) -> np.ndarray:
 
 
 def operands(row: Row, dtype: str, seed: int = 0) -> list[np.ndarray]:
-    """Make distinct values for an operation, of both signs where there are signs."""
+    """Create distinct values for an operation, of both signs for signed dtypes."""
     made = []
     for number, shape in enumerate(row.shapes):
         generator = np.random.default_rng([seed, number])
@@ -166,7 +166,7 @@ def operands(row: Row, dtype: str, seed: int = 0) -> list[np.ndarray]:
 
 
 def cases(row: Row) -> Iterator[tuple[tuple[Layout, ...], str]]:
-    """Give the placements of an operation's operands and the dtypes to try: at night all, else each placement once."""
+    """Yield the placements of an operation's operands and the dtypes: all in nightly tests, else one per placement."""
     turn = 0
     for mesh in MESHES:
         each = [placements(mesh, len(shape)) for shape in row.shapes]
@@ -185,8 +185,8 @@ def check(row: Row) -> None:
     Raises
     ------
     AssertionError
-        If a result differs from NumPy's, or between memory that is shared, memory that is not, and operands that were
-        made in the other mode.
+        If a result differs from NumPy's, or between shared memory, separate memory, and operands created in the
+        other mode.
     """
     tried: dict[str, tuple[list[np.ndarray], Any]] = {}
     turn = False
@@ -219,7 +219,7 @@ def check(row: Row) -> None:
 
 
 def outcome(work: Callable[[], Any]) -> Any:
-    """Give what some work gives, or the error that it raises."""
+    """Return the result of a call, or the error that it raises."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         try:
@@ -248,14 +248,14 @@ def _listed(result: Any) -> Sequence[Any]:
 
 
 def _distance(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """How far numbers are from each other: 0 where both are the same infinity, or not a number."""
+    """Return the distances of numbers: 0 where both are the same infinity, or NaN."""
     with np.errstate(invalid="ignore"):
         distance = np.abs(one.astype(np.result_type(one, "float64")) - other)
     return np.where((one == other) | (np.isnan(one) & np.isnan(other)), 0, distance)
 
 
 def _bound(row: Row, arrays: Sequence[np.ndarray], expected: Any) -> list[Any]:
-    """How far from NumPy's each of the results may be."""
+    """Return the allowed distance of each result from NumPy's."""
     if row.length == 0:
         return [0] * len(_listed(expected))
     scale = row.scale or row.compute

@@ -1,6 +1,6 @@
-"""Random training jobs of MultiWorkerMirroredStrategy, disturbed as the collectives are (`tests.chaos`).
+"""Random training jobs of MultiWorkerMirroredStrategy, disturbed like the collectives (`tests.chaos`).
 
-Or one of the replicas raises an error: its worker raises the same, and the others one that names the worker.
+Alternatively, a replica raises an error: its worker raises the same error, and the others an error that names it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def replica() -> int:
 
 
 class Steps:
-    """One worker's calls of a strategy, each compared with what it has to return.
+    """One worker's calls of a strategy, each compared with the expected result.
 
     All numbers are small and whole, so that every sum is exact.
     """
@@ -67,14 +67,14 @@ class Steps:
         self.num_batches = 0
 
     def is_over(self, is_asked: bool) -> bool:
-        """Return what worker 0 was asked."""
+        """Return whether worker 0 was asked to end."""
         told = self.strategy.run(
             lambda: ringlet.get_replica_context().all_reduce("SUM", np.int64(is_asked and replica() == 0))
         )
         return bool(self.local(told)[0])
 
     def make(self, step: int) -> bool:
-        """Make one call; return whether its result is right."""
+        """Make one call; return whether its result is correct."""
         chance = random.Random(f"{self.plan.seed} {step}")  # alike on all workers
         if step == self.fails_at:
             self.run(self._fail)
@@ -178,5 +178,5 @@ class Steps:
 
 
 def run_round(seed: int, event: str, folder: Path) -> list[str]:
-    """Run one job; return what was wrong with it."""
+    """Run one job; return its faults."""
     return run_plan(Plan.draw(seed, event, most_ranks=3), Steps)

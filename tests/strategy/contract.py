@@ -1,6 +1,6 @@
-"""The contract of all strategies, on whatever their replicas run.
+"""The contract of all strategies, for any kind of replicas.
 
-The test file of a strategy derives from :class:`StrategyContract` and defines how a strategy with n replicas is made;
+The test file of a strategy derives from :class:`StrategyContract` and defines how to create it with n replicas;
 a strategy with limited numbers of replicas lists them.
 """
 

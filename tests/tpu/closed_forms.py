@@ -1,4 +1,4 @@
-"""What collectives cost in closed form, for tests: the model of links has to agree where there is such a form.
+"""Costs of collectives in closed form, for tests of the link model.
 
 ``V`` is the bytes of the full array, ``N`` the devices on an axis, ``W`` the bytes per second of one link, one way, and
 ``alpha`` the seconds per hop. An axis whose two ends are linked is a ring, another one a line.
@@ -29,10 +29,10 @@ def axis_seconds(
 ) -> float:
     """Time over one axis of neighbouring chips.
 
-    A ring sends shards both ways, ``(N-1)/2`` of them over each link; on a line those of all others pass over the link
-    at the end. Chunks of an all-to-all have ``V/N^2``, of which each directed link of a ring carries ``N^2/8`` and the
-    middle link of a line ``N^2/4``. A broadcast is pipelined: the whole array both ways until they meet, or a half each
-    all the way round; on a line the root is at an end.
+    A ring sends shards both ways, ``(N-1)/2`` of them over each link; on a line the end link carries all other shards.
+    Chunks of an all-to-all have ``V/N^2`` bytes; each directed link of a ring carries ``N^2/8`` of them, and the
+    middle link of a line ``N^2/4``. A broadcast is pipelined: the whole array in both directions until they meet, or a
+    half in each direction around the ring; on a line the root is at an end.
     """
     if size == 1:
         return 0.0
@@ -73,8 +73,8 @@ def axes_seconds(
 ) -> float:
     """Time of an all-reduce or all-gather over several axes.
 
-    ``"sequential"``: each axis on what the axes before have left. ``"rotated"``, for equal axes: as many parts as axes,
-    each starting with another one, so that all links are busy all the time.
+    ``"sequential"``: one axis after the other, each on the result of the previous ones. ``"rotated"``, for equal axes:
+    as many parts as axes, each of which starts with a different axis, so that all links are always busy.
     """
     speeds = {"wrap": wrap, "bytes_per_second": bytes_per_second, "hop_seconds": hop_seconds}
     axes = [size for size in sizes if size > 1]
@@ -98,5 +98,5 @@ def point_to_point_seconds(
 
 
 def between_slices_seconds(nbytes: float, slices: int, hosts_per_slice: int, host_bytes_per_second: float) -> float:
-    """Time that hosts take to exchange the shards of their devices in an all-reduce over slices."""
+    """Time for hosts to exchange the shards of their devices in an all-reduce over slices."""
     return 2 * (slices - 1) / slices * (nbytes / hosts_per_slice) / host_bytes_per_second

@@ -18,7 +18,7 @@ Chip = tuple[int, int, int]
 def mesh(
     *shape: int, wrap: bool | Sequence[bool] = False, without: Sequence[Chip] = (), generation: str | None = None
 ) -> Topology:
-    """A mesh of chips (and devices on each, if four numbers are given) of one task; `without` are missing."""
+    """Return a mesh of chips (and devices per chip, if four numbers are given) of one task, without some chips."""
     sizes = [*shape, 1, 1, 1][: max(4, len(shape))]
     coordinates = np.stack(np.meshgrid(*map(range, sizes), indexing="ij"), -1).reshape(-1, 4)
     present = [place for place in coordinates.tolist() if tuple(place[:3]) not in set(without)]

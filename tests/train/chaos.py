@@ -1,7 +1,7 @@
 """Programs that save checkpoints all the time, disturbed at random moments (`tests.chaos`).
 
-One program, two that share a folder, or two workers of a strategy. Whatever happens, a checkpoint whose save had
-returned, or a newer one, is the one that is restored; every file is whole; the next save removes what was left behind.
+One program, two that share a folder, or two workers of a strategy. After any disturbance, the last checkpoint whose
+save returned, or a newer one, is restored; every file is complete; the next save removes leftover files.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ STALL_SECONDS = 2.0  # the time-out of jobs in which a worker stays stopped
 
 @dataclass(frozen=True)
 class Event:
-    """Which programs save, and what happens to which of them."""
+    """The programs that save, and their disturbance."""
 
     signals: tuple[int, ...]
     programs: int = 1
@@ -72,14 +72,14 @@ EVENTS = list(TABLE)
 
 
 class NoMessages(logging.Handler):
-    """Refuses what is logged: nothing of what happens here is worth a message."""
+    """Rejects log records: no event of these jobs may log a message."""
 
     def emit(self, record: logging.LogRecord) -> None:
         raise AssertionError(record.getMessage())
 
 
 class Program:
-    """What is saved: the number of the save, in several forms."""
+    """The saved objects: the number of the save, in several forms."""
 
     def __init__(self, seed: int, folder: Path, name: str) -> None:
         logging.getLogger("ringlet.train").handlers = [NoMessages()]
@@ -95,7 +95,7 @@ class Program:
         self.manager = CheckpointManager(self.checkpoint, folder, self.keep, checkpoint_name=name)
 
     def save(self, number: int, workers: int = 1) -> None:
-        """Save a number, which is what the shares of all workers add up to."""
+        """Save a number, the sum of the shares of all workers."""
         self.values.assign(np.full(self.count, float(number)))
         ringlet.get_strategy().run(lambda: self.shares.assign(_share(number, workers)) is None)
         self.checkpoint.number = number
@@ -103,7 +103,7 @@ class Program:
         self.manager.save()
 
     def restored(self) -> int:
-        """Restore the newest checkpoint; return its number, or -1 if what it holds is of several."""
+        """Restore the newest checkpoint; return its number, or -1 if it mixes several saves."""
         self.manager.restore_or_initialize()
         number = int(self.checkpoint.number)
         parts = [bytes([number % 256]) * 1000, {"text": str(number) * 1000}] if number else [b"", {"text": ""}]
@@ -112,7 +112,7 @@ class Program:
 
 
 def _share(number: int, workers: int) -> int:
-    """Return this replica's part: 1 for all but the last, which has the rest."""
+    """Return this replica's share: 1, except the last, which has the remainder."""
     replica = int(ringlet.get_replica_context().replica_id_in_sync_group)
     return number - workers + 1 if replica == workers - 1 else 1
 
@@ -148,7 +148,7 @@ def body_of(seed: int, event: Event, folder: Path, phase: mmap.mmap) -> Callable
 
 
 def check_body(seed: int, event: Event, folder: Path, saved: list[int]) -> Callable[[int, Callable[[Any], None]], None]:
-    """What is there afterwards, and whether saving goes on."""
+    """Return a function that checks the checkpoints afterwards, and that saving continues."""
 
     def body(index: int, tell: Callable[[Any], None]) -> None:
         warnings.simplefilter("error")
@@ -186,7 +186,7 @@ def check_body(seed: int, event: Event, folder: Path, saved: list[int]) -> Calla
 
 
 def run_round(seed: int, event: str, folder: Path) -> list[str]:
-    """Run programs that save in one folder; return what was wrong with them, and with what they have saved."""
+    """Run programs that save in one folder; return their faults, and those of the checkpoints."""
     phase = mmap.mmap(-1, 1)
     each, chance = TABLE[event], random.Random(f"{seed} {event}")
     saves = folder / "saves"
@@ -211,10 +211,10 @@ def run_round(seed: int, event: str, folder: Path) -> list[str]:
 
 
 def _disturb(event: Event, job: Job, saved: list[int], phase: mmap.mmap, chance: random.Random) -> list[str]:
-    """Do what the event says, and note the last saves; return what was wrong with how the programs ended."""
+    """Disturb the job, and record the last saves; return the faults of how the programs ended."""
 
     def told(index: int) -> Any:
-        """What a program told besides the numbers of its saves."""
+        """Return the message of a program that is not the number of a save."""
         while isinstance(answer := job.told(index, time.monotonic() + PATIENCE_SECONDS), int):
             saved[index] = answer
         return answer
@@ -244,7 +244,7 @@ def _disturb(event: Event, job: Job, saved: list[int], phase: mmap.mmap, chance:
 
 
 def _is_wrong(event: Event, answer: Any, job: Job) -> bool:
-    """Whether a program that was not disturbed told something else than it should."""
+    """Return whether the message of an undisturbed program is wrong."""
     if not event.are_workers or not (event.is_kill or event.is_stall):
         return bool(answer != "done")
     kind, fact = ("WorkerLostError", "SIGKILL") if event.is_kill else ("DeadlineExceededError", "stopped")

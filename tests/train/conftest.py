@@ -1,4 +1,4 @@
-"""What tests of this folder share: what those of the helpers do."""
+"""Fixtures of this folder, shared with tests/rank_zero."""
 
 from __future__ import annotations
 

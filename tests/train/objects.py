@@ -1,4 +1,4 @@
-"""Objects that checkpoints hold, and how they are compared."""
+"""Objects for checkpoints, and their comparison."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Counter:
 
 
 class Model:
-    """An object as PyTorch has them."""
+    """An object with the state methods of PyTorch modules."""
 
     def __init__(self, value):
         self.weights = np.full(3, value)
@@ -52,7 +52,7 @@ class Model:
 
 
 def there_and_back(tmp_path, value, like=None):
-    """Save a value, and restore it over another."""
+    """Save a value, and restore it into another."""
     path = Checkpoint(value=value).write(tmp_path / "it")
     restored = Checkpoint(value=like)
     restored.read(path).assert_consumed()
@@ -60,7 +60,7 @@ def there_and_back(tmp_path, value, like=None):
 
 
 def same(given_value, restored):
-    """Whether two values are equal, their types and dtypes included."""
+    """Return whether two values are equal, including types and dtypes."""
     if type(given_value) is not type(restored):
         return False
     if isinstance(given_value, (np.ndarray, np.generic)):

@@ -1,8 +1,8 @@
-"""Training that is asked to end, or killed, at random moments, and started again (`tests.chaos`).
+"""Training that is asked to end, or killed, at random moments, and restarted (`tests.chaos`).
 
-Threads, processes, and processes with threads, over a shuffled dataset that is read ahead, also by forked loader
-processes. Each round ends with the same bits as a training that was never disturbed; a job that was asked to end has
-saved its last step. With another number of workers after each signal, every row of an epoch is used once.
+Threads, processes, and processes with threads, over a shuffled, prefetched dataset, also with forked loader processes.
+Each round ends with the same bits as an undisturbed training; a job that was asked to end has saved its last step. If
+the number of workers changes after each signal, every row of an epoch is used once.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ NUM_ROWS = 401
 
 @dataclass(frozen=True)
 class Plan:
-    """A training, and how it saves."""
+    """A training job, and how it saves."""
 
     seed: int
     workers: int
@@ -64,7 +64,7 @@ class Plan:
 
 
 class Loaders:
-    """Two forked processes that compute rows, as those of a DataLoader."""
+    """Two forked processes that compute rows, like the workers of a DataLoader."""
 
     def __init__(self) -> None:
         self._free = queue.Queue[socket.socket]()
@@ -145,7 +145,7 @@ def train(plan: Plan, strategy: Any, folder: Path, tell: Callable[[Any], None]) 
 
 
 def run_round(seed: int, event: str, folder: Path) -> list[str]:
-    """Train undisturbed, then disturbed several times; return what was wrong."""
+    """Train undisturbed, then disturbed several times; return the faults."""
     if event not in PLACES:
         return _change_the_number(seed, folder)
     plan, chance = Plan.draw(seed, event), random.Random(f"{seed} {event}")
@@ -161,7 +161,7 @@ def run_round(seed: int, event: str, folder: Path) -> list[str]:
 
 
 def _change_the_number(seed: int, folder: Path) -> list[str]:
-    """Read one epoch with several numbers of workers, one after the other; return what was wrong with the rows."""
+    """Read one epoch with several numbers of workers, one after the other; return the faults of the rows."""
     chance, rows, numbers, workers = random.Random(seed), list[int](), list[int](), 0
     while len(numbers) < 50:
         workers = chance.choice([number for number in (1, 2, 3, 4) if number != workers])
@@ -206,14 +206,14 @@ def _told(job: Job, index: int) -> list[Any]:
 
 
 def _finish(plan: Plan, folder: Path, attempt: int) -> list[Any]:
-    """Train to the end; return what each worker told last, and the exit statuses."""
+    """Train to the end; return the last message of each worker, and the exit statuses."""
     job = Job(plan.workers, body_of(plan, folder, attempt))
     told = [_told(job, index)[-1:] for index in range(plan.workers)]
     return [*told, job.wait(PATIENCE_SECONDS)]
 
 
 def _disturb(plan: Plan, folder: Path, attempt: int, chance: random.Random) -> list[str]:
-    """Start a training and signal one of its workers, or all; return what was wrong with its end."""
+    """Start a training and signal one of its workers, or all; return the faults of its end."""
     is_kill, victim = chance.random() < 0.4, chance.randrange(plan.workers)
     victims = range(plan.workers) if chance.random() < 0.2 else [victim]
     signals = [signal.SIGKILL] if is_kill else [signal.SIGTERM] * chance.randint(1, 2)
@@ -246,7 +246,7 @@ def _disturb(plan: Plan, folder: Path, attempt: int, chance: random.Random) -> l
 
 
 def _steps_saved(folder: Path) -> int:
-    """Return the number of steps in the newest checkpoint, read in a process of its own."""
+    """Return the number of steps in the newest checkpoint, read in a separate process."""
 
     def body(_: int, tell: Callable[[Any], None]) -> None:
         checkpoint = Checkpoint(checkpointed_runs=ringlet.Variable(0))

@@ -1,4 +1,4 @@
-"""What tests of this folder share."""
+"""Fixtures of this folder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture
 def _hasty_interpreter():
-    """Threads take turns after a few instructions, so that they meet everywhere."""
+    """Switch threads after a few instructions, so that races occur everywhere."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield

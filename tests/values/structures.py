@@ -1,4 +1,4 @@
-"""Classes that tests of structures share: a registered node, dataclasses that are frozen, default and computing."""
+"""Classes for tests of structures: a registered node, and dataclasses that are frozen, have defaults or compute."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Node:
 
 @dataclass
 class Sized:
-    """Computes where it is made, as a class may that expects an array."""
+    """Computes in its constructor, as a class that expects an array may do."""
 
     x: Any
     size: int = field(init=False)

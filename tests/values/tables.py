@@ -1,4 +1,4 @@
-"""Variables on tables of this very process."""
+"""Variables on tables of this process."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def new_storage(form: TableForm, array_type: type[Any] = np.ndarray) -> TableSto
 
 
 def on_table(value: Any, **options: Any) -> TableVariable:
-    """A variable that begins with this value."""
+    """Return a variable with this initial value."""
     return create_on_table(None, VariableRequest(value, **options), DEVICE, new_storage)
 
 
 def sharded(value: Any, sizes: list[int]) -> ShardedVariable:
-    """The same, with so many rows in each shard."""
+    """Return a sharded variable with these numbers of rows per shard."""
     return ShardedVariable([on_table(part) for part in np.split(np.asarray(value), np.cumsum(sizes)[:-1])])
 
 
 def open_files() -> int:
-    """How many files this process has open."""
+    """Return the number of open files of this process."""
     return sum(1 for _ in Path("/proc/self/fd").iterdir())

@@ -45,7 +45,7 @@ class ClusterDef:
     job: tuple[JobDef, ...] = ()
 
     def SerializeToString(self, deterministic: bool | None = None) -> bytes:  # noqa: N802, ARG002, RUF100 - protobuf's
-        """Return the encoded message, deterministically, with the tasks of each job in descending order.
+        """Return the encoded message; the encoding is deterministic, with the tasks of each job in descending order.
 
         Parameters
         ----------

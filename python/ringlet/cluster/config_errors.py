@@ -63,7 +63,7 @@ class Fault(Exception):
         self.kind = kind
 
     def below(self, *keys: object) -> Fault:
-        """Put `keys` before the path of this fault; return the fault."""
+        """Prepend `keys` to the path of this fault; return the fault."""
         self.keys = (*keys, *self.keys)
         return self
 

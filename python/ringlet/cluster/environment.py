@@ -84,8 +84,8 @@ class Placement(NamedTuple):
 
     `source` names the variables that were used, with their values; it is empty if no such variables are set.
     `local_rank` is the rank among the `local_size` processes on this machine. `note` names variables that suggest other
-    processes but do not identify them; `is_impossible` if no process can have such a rank. `config` is set if the
-    source is ``TF_CONFIG``; the other fields then have their defaults.
+    processes but do not identify them; `is_impossible` is true if no process can have such a rank. `config` is set if
+    the source is ``TF_CONFIG``; the other fields then have their defaults.
     """
 
     source: str = ""
@@ -148,7 +148,7 @@ def _placement(values: tuple[str | None, ...]) -> Placement:
 def _read(dialect: _Dialect, environ: Mapping[str, str]) -> Placement | str:
     """Return the placement that a launcher's variables describe.
 
-    If they do not suffice, return text with the reason; if they are not set, return an empty string.
+    If they do not suffice, return the reason; if they are not set, return an empty string.
     """
     seen = " ".join(f"{name}={environ[name]}" for name in dialect[:2] if name in environ)
     if dialect.rank == "SLURM_PROCID" and dialect.size not in environ:

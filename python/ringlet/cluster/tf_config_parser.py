@@ -231,7 +231,7 @@ def _place_of(whole: object, name: str) -> list[object]:
 
 
 def _heading(config: dict[str, Any], fault: Fault) -> str:
-    """Return the words in front of a corrected configuration.
+    """Return the words before a corrected configuration.
 
     The index that the task should have is unknown if its job has several tasks.
     """

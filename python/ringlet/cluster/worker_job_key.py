@@ -34,7 +34,7 @@ class WorkersJob(ClusterJob):
     """A job whose processes are the workers of a cluster, each with the same number of ranks.
 
     `tasks` are their names in rank order, `number` is the number of the strategy in the program, counted from 1,
-    `command` is the command that starts all workers, and `configuration` is what their clusters were read from.
+    `command` is the command that starts all workers, and `configuration` is the source of their clusters.
     """
 
     ENDS_AT_OTHER_SIZE: ClassVar[bool] = True
@@ -58,7 +58,7 @@ class WorkersJob(ClusterJob):
         return listed([self.tasks[worker] for worker in sorted({rank // each for rank in ranks})])
 
     def size_text(self, num_ranks: int) -> str:
-        """Return the number of workers in messages."""
+        """Return the number of workers as text for messages."""
         return f"a cluster of {num_ranks} workers"
 
     def __str__(self) -> str:

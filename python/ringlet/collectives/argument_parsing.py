@@ -98,7 +98,7 @@ def equal_counts(shape: Sequence[int], axis: int, num_ranks: int, name: str = "a
 
 
 def counts_of(counts: Iterable[Any], shape: Sequence[int], axis: int, num_ranks: int) -> list[int]:
-    """Check the numbers of rows for each rank, and convert them to a list of int."""
+    """Check the number of rows for each rank, and return the numbers as a list of int."""
     try:
         numbers = [operator.index(count) for count in counts]
     except TypeError:
@@ -116,7 +116,7 @@ def counts_of(counts: Iterable[Any], shape: Sequence[int], axis: int, num_ranks:
 
 
 def pairs_of(pairs: Iterable[Any], num_ranks: int) -> list[tuple[int, int]]:
-    """Check the (source, target) pairs of a permutation, and convert them to a list of int pairs."""
+    """Check the (source, target) pairs of a permutation, and return them as a list of int pairs."""
     try:
         numbers = [(operator.index(source), operator.index(target)) for source, target in pairs]
     except (TypeError, ValueError):

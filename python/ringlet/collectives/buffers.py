@@ -22,7 +22,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 def as_buffer(value: Any, name: str = "the array") -> Array:
     """Return an array that the core can read: contiguous, aligned and in native byte order.
 
-    An array that already fits is returned as it is; others are copied. Read-only inputs stay read-only. Masked arrays,
+    A suitable array is returned unchanged; others are copied. Read-only inputs stay read-only. Masked arrays,
     whose mask would be lost, are an error.
     """
     array = value if type(value) is np.ndarray else as_ndarray(value, name)
@@ -82,8 +82,7 @@ class Output:
     """A caller's output array, and the buffer that the core fills for it.
 
     None for a size in the shape, or for the whole shape, means that the core determines it. The core's first axis is
-    `axis` of `out`. `direct` is `out` with that axis first, or a temporary buffer if the core cannot write to that
-    view.
+    `axis` of `out`. `direct` is `out` with that axis first, or a temporary buffer if the core cannot write to `out`.
     """
 
     __slots__ = ("_given", "_out", "_target", "direct")
@@ -170,7 +169,7 @@ def copy_if_overlapping(out: Array | None, buffer: Array) -> Array:
 
 
 def is_view_of(array: Array, value: Any) -> bool:
-    """Return whether `array` returned by :func:`as_ndarray` shares the memory of `value`, instead of being a copy."""
+    """Return whether `array`, which :func:`as_ndarray` returned for `value`, is a view of it, not a copy."""
     return not array.size or np.may_share_memory(array, as_ndarray(value))
 
 

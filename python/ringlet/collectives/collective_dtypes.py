@@ -93,7 +93,7 @@ def as_result(dtype: DType, op: Op) -> DType:
 
 
 def check_pairs(arrays: Iterable[Any], op: Op) -> None:
-    """Apply :func:`check_pair` to each array; other values are skipped."""
+    """Apply :func:`check_pair` to the dtype of each array; skip other values."""
     for array in arrays:
         if isinstance(array, np.ndarray):
             check_pair(array.dtype, op)

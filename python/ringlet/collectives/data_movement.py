@@ -51,7 +51,7 @@ class DataMovement(MemberBase):
 
         Notes
         -----
-        One step. For S bytes of result, S bytes are read and written by all ranks together, or P·S with `out`.
+        One step. For a result of S bytes, the P ranks together read and write S bytes, or P·S with `out`.
 
         Examples
         --------
@@ -91,7 +91,7 @@ class DataMovement(MemberBase):
 
         Notes
         -----
-        One step. For S bytes of result, S bytes are read and written.
+        One step, in which the bytes of the result are read and written once.
 
         Examples
         --------
@@ -128,8 +128,8 @@ class DataMovement(MemberBase):
             This rank's array, of any memory layout, of one shape and dtype on all ranks. With `counts`, sizes along
             `split_axis` may differ.
         split_axis, concat_axis : int
-            Axes of splitting and concatenation, the same on all ranks; negative axes count from the last. Other axes
-            than 0 cost a copy, and a step in which the ranks compare their axes.
+            Axes of splitting and concatenation, the same on all ranks; negative axes count from the last. Axes
+            other than 0 cost a copy, and a step in which the ranks compare their axes.
         counts : iterable of int, optional
             Number of rows along `split_axis` for each rank; equal blocks by default. All ranks pass counts or none
             does. Counts may differ between ranks only if the axes are equal.
@@ -170,7 +170,7 @@ class DataMovement(MemberBase):
         return result
 
     def collective_permute(self, x: Any, pairs: Iterable[tuple[int, int]], *, out: Array | None = None) -> Array:
-        """Send arrays from rank to rank.
+        """Send arrays from source ranks to target ranks.
 
         Parameters
         ----------

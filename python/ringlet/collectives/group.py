@@ -111,7 +111,7 @@ class Group:
         Parameters
         ----------
         buffers : sequence of array-like
-            One for each rank, in rank order, of one shape and dtype, of any memory layout.
+            An array for each rank, in rank order, all of one shape and dtype, of any memory layout.
         op : Op
             See :class:`Op` for the supported dtypes.
         outs : sequence of ndarray, optional

@@ -48,7 +48,7 @@ class Member(Reductions, DataMovement, RootedCollectives, MessagePassing, Shutdo
     __slots__ = ()
 
     def barrier(self, name: str = "") -> None:
-        """Wait until all ranks have called it.
+        """Wait until all ranks have called this method.
 
         Parameters
         ----------
@@ -82,7 +82,7 @@ class Member(Reductions, DataMovement, RootedCollectives, MessagePassing, Shutdo
         Parameters
         ----------
         color : int or None
-            Ranks of one color form a new group. A rank that passes None takes part in the call only.
+            Ranks of one color form a new group. A rank that passes None joins no new group.
         key : int
             Ranks of a new group are ordered by this number, then by their rank in this group.
 
@@ -94,7 +94,7 @@ class Member(Reductions, DataMovement, RootedCollectives, MessagePassing, Shutdo
         Raises
         ------
         InvalidArgumentError
-            If `color` or `key` is not a whole number, or has more than 32 or 64 bits.
+            If `color` is not a 32-bit integer, or `key` not a 64-bit integer.
 
         Notes
         -----

@@ -16,7 +16,7 @@ Part = TypeVar("Part")
 
 
 class Inboxes(Protocol):
-    """Interface of the messages of a group in one process, or of one of its ranks."""
+    """Interface to the inboxes of a group's ranks in one process."""
 
     seconds: float
 
@@ -32,13 +32,13 @@ class Inboxes(Protocol):
     def open_part(self) -> Inbox:
         """Return an inbox for a rank of a subgroup.
 
-        It is open before the split, so that other ranks can send to it as soon as the split is complete.
+        The inbox is open before the split, so that other ranks can send to it as soon as the split is complete.
         """
 
     def join_part(self, inbox: Inbox, rank: int, ranks: Sequence[int], labels: Sequence[int]) -> Inboxes:
         """Return the inboxes of a subgroup.
 
-        `rank` is the rank in the subgroup, `ranks` and `labels` the ranks in this group and the labels of all inboxes.
+        `rank` is this rank in the subgroup; `ranks` has the rank of each member in this group, `labels` its inbox.
         """
 
 

@@ -98,7 +98,7 @@ class MessageWork(Work[T]):
         return True
 
     def _end(self, error: Exception) -> None:
-        """End a receive without a message; raise the error if that is not possible."""
+        """End a receive without a message; for a send, raise the error."""
         if self._withdraw is None or self._received is None:
             raise error
         if not self._withdraw(self._received, error):
@@ -116,7 +116,7 @@ class MessagePassing(MemberBase):
         Parameters
         ----------
         x : array-like
-            An array of any dtype but object, of any memory layout.
+            An array of any dtype except object, of any memory layout.
         to : int
             The rank that receives; may be this rank.
         tag : int
@@ -133,8 +133,8 @@ class MessagePassing(MemberBase):
 
         Notes
         -----
-        Returns when `x` may be modified: immediately between threads, and between processes for messages of up to about
-        100 KB; larger messages wait until they are received.
+        The call returns when `x` may be modified: immediately between threads, and between processes for messages of up
+        to about 100 KB; for larger messages, once they are received.
 
         Examples
         --------
@@ -175,7 +175,7 @@ class MessagePassing(MemberBase):
         tag : int
             The tag of the message.
         out : ndarray, optional
-            Array for the message, of its shape and dtype.
+            Array for the message, of the same shape and dtype.
 
         Returns
         -------
@@ -185,11 +185,11 @@ class MessagePassing(MemberBase):
         Raises
         ------
         InvalidArgumentError
-            If `source` is out of range, or the message differs from `out` in shape or dtype; it is then lost.
+            If `source` is out of range, or the message differs from `out` in shape or dtype; the message is then lost.
         WorkerLostError
             If the other rank has ended or left the group.
         DeadlineExceededError
-            If no message came within the time-out of the group.
+            If no message arrived within the time-out of the group.
 
         Examples
         --------

@@ -74,7 +74,7 @@ def init_process_group(
     name : str, optional
         Distinguishes the groups of one job.
     timeout_seconds : float, optional
-        Maximum wait for the other processes here, and for the other ranks in each call; 0 for no limit, None for the
+        Maximum wait for the other processes to join, and for the other ranks in each call; 0 for no limit, None for the
         default of 600 s or ``RINGLET_TIMEOUT_SECONDS``.
     ranks : iterable of int, optional
         Instead of `rank`: several ranks of this process, one thread each.
@@ -102,7 +102,7 @@ def init_process_group(
 
     Examples
     --------
-    With ``RINGLET_RANK=0 RINGLET_NUM_RANKS=2 python step.py`` and the same with rank 1, or without variables:
+    A group of one process; in a job, the environment provides the rank and the number of ranks:
 
     >>> import numpy as np
     >>> import ringlet
@@ -142,7 +142,7 @@ def join_processes(
     place: Placement | None,
     processes: Sequence[int] | None = None,
 ) -> list[Member]:
-    """Join a process group of this host, or of `processes` of the MPI job that `place` describes, by default all."""
+    """Join a process group of this host, or of `processes`, by default all, of the MPI job that `place` describes."""
     if place is not None:
         from ringlet.collectives.hosts.host_join import join
         from ringlet.collectives.hosts.mpi_transport import mpi_transport

@@ -96,7 +96,7 @@ class Reductions(MemberBase):
         outs: Sequence[Array] | None = None,
         bytes_per_pack: int = 0,
     ) -> list[Array]:
-        """Combine many arrays of any dtypes in few passes; the results are those of :meth:`all_reduce` of each.
+        """Combine many arrays of any dtypes in few passes, each with the result of :meth:`all_reduce`.
 
         Parameters
         ----------
@@ -105,7 +105,7 @@ class Reductions(MemberBase):
         op, algorithm
             As for :meth:`all_reduce`.
         outs : sequence of ndarray, optional
-            One for each array.
+            An output for each array.
         bytes_per_pack : int
             Consecutive arrays are packed into passes of at most this many bytes; a larger array forms its own pass.
             0 means a single pass; otherwise the ranks first compare their passes in a separate step. The same on all
@@ -163,7 +163,7 @@ class Reductions(MemberBase):
         root : int
             The rank that receives the result.
         out : ndarray, optional
-            Array for the result, passed by the root only; may be its `x`.
+            Array for the result, passed by the root only; may be the root's `x`.
 
         Returns
         -------
@@ -178,7 +178,7 @@ class Reductions(MemberBase):
 
         Notes
         -----
-        One step, in which all ranks together read P·S bytes and write S.
+        One step. For S bytes on each of P ranks, all ranks together read P·S bytes and write S.
 
         Examples
         --------
@@ -224,7 +224,7 @@ class Reductions(MemberBase):
 
         Notes
         -----
-        One step, in which all ranks together read P·S bytes and write S.
+        One step. For S bytes on each of P ranks, all ranks together read P·S bytes and write S.
 
         Examples
         --------
@@ -247,14 +247,14 @@ class Reductions(MemberBase):
         return result
 
     def exclusive_scan(self, x: Any, op: Op = Op.SUM, *, out: Array | None = None) -> Array:
-        """Combine the arrays of the ranks before each rank.
+        """Combine, for each rank, the arrays of all lower ranks.
 
         Parameters
         ----------
         x : array-like
             This rank's array, of one shape and dtype on all ranks, of any memory layout.
         op : Op
-            Any but MEAN.
+            Any operation except MEAN.
         out : ndarray, optional
             Array for the result of this rank; may be `x` itself.
 
@@ -289,7 +289,7 @@ class Reductions(MemberBase):
     ) -> Callable[[], Array]:
         """Prepare an all-reduce of one array that runs many times.
 
-        The arguments are checked once, which is most of the cost of small calls.
+        The arguments are checked only once: checks are most of the cost of small calls.
 
         Parameters
         ----------

@@ -65,8 +65,8 @@ class RootedCollectives(MemberBase):
         Raises
         ------
         InvalidArgumentError
-            If the root passes no `x`, or another rank does; if `root` or `axis` is out of range; if the size of the
-            axis is neither a multiple of the number of ranks nor the sum of `counts`; if `out` does not fit.
+            If the root passes no `x`, or another rank passes `x`; if `root` or `axis` is out of range; if the size of
+            the axis is neither a multiple of the number of ranks nor the sum of `counts`; if `out` does not fit.
 
         Notes
         -----
@@ -125,7 +125,7 @@ class RootedCollectives(MemberBase):
 
         Notes
         -----
-        One step, in which S bytes are read and written by all ranks together, or P·S with `out`.
+        One step. For S bytes and P ranks, all ranks together read and write S bytes, or P·S with `out`.
 
         Examples
         --------
@@ -151,7 +151,7 @@ class RootedCollectives(MemberBase):
         outs: Sequence[Array] | None = None,
         bytes_per_pack: int = 0,
     ) -> list[Array]:
-        """Send many arrays of one rank to all ranks in few passes; the results are those of :meth:`broadcast` of each.
+        """Send many arrays of one rank to all ranks in few passes, each with the result of :meth:`broadcast`.
 
         Parameters
         ----------
@@ -160,7 +160,7 @@ class RootedCollectives(MemberBase):
         root : int
             The rank that sends.
         outs : sequence of ndarray, optional
-            One for each array.
+            An output for each array.
         bytes_per_pack : int
             Consecutive arrays are packed into passes of at most this many bytes; a larger array forms its own pass.
             0 means a single pass; otherwise the root first broadcasts the number of arrays in each pass. The same on

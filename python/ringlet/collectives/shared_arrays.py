@@ -26,7 +26,7 @@ def empty_shared(shape: int | Sequence[int], dtype: DTypeLike = np.float64) -> N
     array. After the last view is freed, the memory is reused by the next shared array, or returned to the system when a
     group is closed or the process ends, however it ends. The memory has no name in the file system.
 
-    Create it after a fork, not before: parent and child would share the memory.
+    Create the array after a fork: if created before, parent and child share its memory.
 
     Parameters
     ----------

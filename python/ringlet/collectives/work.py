@@ -30,7 +30,7 @@ class Work(Generic[T]):
     """A call that runs while the program continues. Returned by the methods of a member that end in ``_async``.
 
     Collectives of one member run in the order of the calls, in one thread, which releases the interpreter lock during
-    transfers; a blocking call first waits for the asynchronous ones. Until a call is done, its inputs must not be
+    transfers; a blocking call first waits for asynchronous calls. Until a call is done, its inputs must not be
     written to, and its `out` must not be used.
 
     Examples
@@ -59,14 +59,14 @@ class Work(Generic[T]):
         Parameters
         ----------
         timeout_seconds : float, optional
-            Maximum wait; None or 0: only the group's time-out applies.
+            Maximum wait; None and 0 leave only the group's time-out.
 
         Raises
         ------
         DeadlineExceededError
             If the call is not done in time. The call continues, and `wait` may be called again.
         FailedPreconditionError
-            If the group was closed before the call began, or in a child of the process that made the call.
+            If the group was closed before the call began, or this process was forked after the call.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Coordinator of the asynchronous strategy: functions run on workers, variables are on parameter servers."""
+"""Coordinator of the asynchronous strategy: functions run on workers, which share variables on parameter servers."""
 
 from __future__ import annotations
 

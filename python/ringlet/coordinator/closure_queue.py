@@ -18,12 +18,12 @@ MOST_QUEUED = 256 * 1024
 
 
 class ClosureQueue:
-    """A thread-safe queue of closures, at most `most_queued`.
+    """A thread-safe queue of at most `most_queued` closures.
 
     A closure is queued, then in flight on a worker, then finished, failed, cancelled, or queued again at its former
-    place. The first error is kept until `put`, `join` or `is_done` raises it. Before, they wait for the closures in
-    flight, which workers cancel if possible, and cancel the queued ones; then the error is cleared. The error of `end`
-    is permanent. `on_work` is called with the lock held when closures may be taken or recalled.
+    place. The first error is kept until `put`, `join` or `is_done` raises it. First, they wait for the
+    closures in flight, which workers cancel if possible, then cancel the queued ones and clear the error. The error of
+    `end` is permanent. `on_work` is called with the lock held when closures may be taken or recalled.
     """
 
     def __init__(self, on_work: Callable[[], None], most_queued: int = MOST_QUEUED) -> None:
@@ -47,7 +47,7 @@ class ClosureQueue:
     # --- for the scheduling threads -----------------------------------------------------------------------------------
 
     def put(self, closure: Closure) -> None:
-        """Queue a closure; blocks while the queue is full. If an error is kept, cancel the closure and raise it."""
+        """Queue a closure; block while the queue is full. After an error, cancel the closure and raise the error."""
         with self._entrance, self._lock:
             try:
                 while self._has_error or len(self) >= self._most_queued:
@@ -60,13 +60,13 @@ class ClosureQueue:
             self._on_work()
 
     def join(self) -> None:
-        """Wait until no closure is queued or in flight; raises the kept error as soon as one occurs."""
+        """Wait until no closure is queued or in flight; raise the first error as soon as it occurs."""
         with self._entrance, self._lock:
             self._wait_until(lambda: self._has_error or self._is_empty)
             self._raise_error()
 
     def is_done(self) -> bool:
-        """Return whether no closure is queued or in flight; raises the same errors as `join`."""
+        """Return whether no closure is queued or in flight; raise the same errors as `join`."""
         with self._lock:
             self._raise_error()
             return self._is_empty
@@ -80,7 +80,7 @@ class ClosureQueue:
     # --- for the dispatcher -------------------------------------------------------------------------------------------
 
     def take(self, is_wanted: Callable[[Closure], bool], most: int) -> list[Closure]:
-        """Take up to `most` closures, ending at the first that the predicate rejects; they are then in flight."""
+        """Take up to `most` closures, ending before the first that `is_wanted` rejects; they are then in flight."""
         taken: list[Closure] = []
         with self._lock:
             while len(taken) < most and not self.is_cancelling and len(self):
@@ -94,7 +94,7 @@ class ClosureQueue:
         return taken
 
     def finish(self, count: int) -> None:
-        """Record that closures in flight have returned."""
+        """Record that `count` closures in flight have returned."""
         with self._lock:
             self._land(count)
 

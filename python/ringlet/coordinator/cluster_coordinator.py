@@ -30,7 +30,7 @@ _claimed: weakref.WeakValueDictionary[int, ClusterCoordinator] = weakref.WeakVal
 class ClusterCoordinator:
     """Runs functions on the workers of a cluster (``tf.distribute.coordinator.ClusterCoordinator``).
 
-    A scheduled function runs on any free worker. When a worker is lost, its functions run on another one, and the
+    A scheduled function runs on any free worker. When a worker is lost, its functions run on another worker, and the
     worker is restarted with its datasets; so a function may run more than once. The loss of a parameter server ends the
     job: every later call raises `PSUnavailableError`.
 
@@ -47,7 +47,7 @@ class ClusterCoordinator:
     Notes
     -----
     A function and the objects it refers to are pickled when it is first scheduled, and sent to each worker once: later
-    changes of Python variables have no effect there, as in TensorFlow. Arguments are copied at every call.
+    changes of Python variables have no effect on workers, as in TensorFlow. Arguments are copied at every call.
 
     Examples
     --------
@@ -116,14 +116,14 @@ class ClusterCoordinator:
     ) -> RemoteValue:
         """Schedule a function on any worker and return immediately.
 
-        The queue holds at most 262144 functions: scheduling another one blocks.
+        The queue holds at most 262144 functions: scheduling another function blocks.
 
         Parameters
         ----------
         fn : callable
         args : list or tuple, optional
         kwargs : mapping, optional
-            A `PerWorkerValues` in them is passed to the function as its worker's value.
+            A `PerWorkerValues` in the arguments is passed to the function as its worker's value.
 
         Returns
         -------
@@ -141,8 +141,8 @@ class ClusterCoordinator:
         FailedPreconditionError
             After `shutdown`.
         Exception
-            The first error of an earlier function, also if :meth:`fetch` has raised it, as in TensorFlow. It is raised
-            once, after the running functions have ended; queued functions are cancelled.
+            The first error of an earlier function, even if :meth:`fetch` has raised it, as in TensorFlow. The error is
+            raised once, after the running functions have ended; queued functions are cancelled.
         """
         self._check_function(fn)
         output = RemoteValue._promised()
@@ -162,7 +162,7 @@ class ClusterCoordinator:
         self._dispatcher.queue.join()
 
     def done(self) -> bool:
-        """Return whether every scheduled function has run; raises the same errors as :meth:`schedule`.
+        """Return whether every scheduled function has run; raise the same errors as :meth:`schedule`.
 
         Returns
         -------
@@ -227,7 +227,7 @@ class ClusterCoordinator:
         Returns
         -------
         PerWorkerValues
-            To pass to `schedule`: a function receives its worker's object.
+            The objects; a scheduled function receives its worker's object.
         """
         _check_callable(fn, "create_per_worker_resource")
         return PerWorkerValues(self._create_resources(fn, args, kwargs))
@@ -235,7 +235,7 @@ class ClusterCoordinator:
     def shutdown(self, timeout_seconds: float = 2.0) -> None:
         """Stop the workers and the parameter servers; queued functions are cancelled.
 
-        Called when this object is collected or the process exits. The values of variables remain readable. Safe in any
+        Called automatically when this object is collected or the process exits. Variables remain readable. Safe in any
         thread and in signal handlers.
 
         Parameters
@@ -286,7 +286,7 @@ def _check_callable(fn: Any, caller: str) -> None:
 
 
 def _claim(tasks: Tasks, coordinator: ClusterCoordinator) -> None:
-    """Record the coordinator of a cluster; raise an error if the cluster has another one."""
+    """Record the coordinator of a cluster; raise an error if the cluster has another coordinator."""
     if _claimed.get(id(tasks)) is not None:
         gc.collect()  # frees the other coordinator if it is unreachable
     if _claimed.get(id(tasks)) is not None:

@@ -12,7 +12,7 @@ _current: ContextVar[int | None] = ContextVar("ringlet_worker", default=None)
 def experimental_get_current_worker_index() -> int:
     """Return the index of the worker that runs the calling function.
 
-    (``tf.distribute.coordinator.experimental_get_current_worker_index``.)
+    Corresponds to ``tf.distribute.coordinator.experimental_get_current_worker_index``.
 
     Returns
     -------

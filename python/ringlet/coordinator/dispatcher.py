@@ -29,9 +29,9 @@ from ringlet.observe.stall_reports import stall_seconds
 
 _log = logging.getLogger(__name__)
 
-# Number of workers that exited while they ran a closure after which it is presumed to be the cause, and fails.
+# A closure fails after this many workers have exited while running it, because it is presumed to be the cause.
 _MOST_LOSSES = 8
-# Number of consecutive processes that exited before their first message after which a worker is not restarted.
+# A worker is not restarted after this many consecutive processes have exited before their first message.
 _MOST_FAILED_STARTS = 5
 _LOOK_MILLISECONDS = 10  # polling interval while closures may be stuck behind another one
 _SLOW_LOOK_MILLISECONDS = 1000  # polling interval while closures run
@@ -96,7 +96,7 @@ class Dispatcher:
         return self._queue
 
     def call_soon(self, call: Callable[[], object]) -> None:
-        """Run a call in the dispatcher's thread, or in the calling thread if that has ended."""
+        """Run a call in the dispatcher's thread, or in the calling thread if the dispatcher has ended."""
         self._check_process()
         self._calls.append(call)
         if self._has_ended:

@@ -11,7 +11,7 @@ from ringlet.coordinator.remote_value import RemoteValue
 class PerWorkerValues:
     """One value for each worker; a scheduled function receives the value of its worker.
 
-    (``tf.distribute.coordinator.PerWorkerValue``.) Usually created by ``iter`` of the result of
+    Corresponds to ``tf.distribute.coordinator.PerWorkerValue``. Usually created by ``iter`` of the result of
     :meth:`~ringlet.coordinator.ClusterCoordinator.create_per_worker_dataset`, or by
     :meth:`~ringlet.coordinator.ClusterCoordinator.create_per_worker_resource`.
 

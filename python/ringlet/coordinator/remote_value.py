@@ -92,7 +92,7 @@ class RemoteValue(OpaqueValue):
         Raises
         ------
         CancelledError
-            If the function was not run because another one failed; schedule it again.
+            If the function was not run because another function failed; schedule it again.
         NotImplementedError
             If this object was not created by a coordinator.
         Exception

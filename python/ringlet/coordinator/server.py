@@ -122,7 +122,7 @@ class Server:
             self._thread.start()
 
     def join(self) -> None:
-        """Wait until the coordinator has ended; if it is in this process, wait until the time-out for another one.
+        """Wait until a coordinator in another process has ended.
 
         Raises
         ------

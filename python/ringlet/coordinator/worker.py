@@ -42,8 +42,8 @@ _END_SECONDS = 1.0
 class Worker:
     """One worker, which serves the coordinator at the other end of a channel.
 
-    One thread runs functions; another one reads commands, so that it can return closures while a function runs.
-    Functions run in the main thread of the process if `run` is called there.
+    One thread runs functions; another thread reads commands, so that it can return closures while a function runs.
+    Functions run in the thread that calls `run`.
     """
 
     def __init__(self, channel: Channel, index: int) -> None:
@@ -75,7 +75,7 @@ class Worker:
         }
 
     def run(self) -> None:
-        """Serve the coordinator until the channel closes, then wait a second at most for a running function."""
+        """Serve the coordinator until the channel closes, then wait at most one second for a running function."""
         mine, others = self._read, self._work
         if threading.current_thread() is threading.main_thread():
             mine, others = others, mine
@@ -361,7 +361,7 @@ def _refusing(error: Exception) -> Callable[..., Any]:
 
 
 def _value_in_place(part: Any) -> Any:
-    """Return the token of a variable, which is sent as its value."""
+    """Return a token with the value of a variable; None for other objects."""
     if isinstance(part, Variable):
         return "value", part.read_value()
     if isinstance(part, ShardedVariable):

@@ -334,7 +334,7 @@ class WorkerConnection:
 
 
 def _expected_seconds_of(closure: Closure) -> float:
-    # A closure that has lost its worker runs alone: results that a worker has not sent are lost with it, so of several,
+    # A closure that has lost its worker runs alone: unsent results are lost with a worker, so of several closures,
     # the first in flight is not always the one that was running.
     seconds = closure.function.seconds
     return _BATCH_SECONDS if seconds is None or closure.num_losses else seconds

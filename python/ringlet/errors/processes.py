@@ -79,9 +79,9 @@ class WorkerLostError(UnavailableError):
     host : str
         Name of its machine.
     pid : int
-        Its process id there.
+        Its process id on that machine.
     reason : str
-        How the process ended: ``"was killed by SIGKILL (signal 9)"`` or ``"exited with status 3"``.
+        How the process ended, such as ``"was killed by SIGKILL (signal 9)"`` or ``"exited with status 3"``.
 
     Notes
     -----
@@ -231,7 +231,7 @@ class DeadlineExceededError(TimeoutError):
     -----
     Usual causes: a rank that is still reading data or compiling, one that is stopped (SIGSTOP, a debugger), or two
     groups that wait for each other. ``ringlet inspect`` shows the last calls of each rank; a warning with the same
-    stacks is logged after ``RINGLET_STALL_SECONDS``, if that is before the deadline.
+    stacks is logged after ``RINGLET_STALL_SECONDS``, if the deadline is later.
 
     Examples
     --------

@@ -78,7 +78,7 @@ class OutOfRangeError(LookupError):
 class ClusterConfigError(ValueError):
     """A cluster configuration, such as the environment variable ``TF_CONFIG``, is invalid.
 
-    The message gives the location of the error, the value there, the allowed values and a correction. Where TensorFlow
+    The message gives the location of the error, the value found, the allowed values and a correction. Where TensorFlow
     raises ``TypeError`` or ``json.JSONDecodeError``, the error is also an instance of that class.
 
     Attributes
@@ -189,7 +189,7 @@ class ValuesDifferError(ValueError):
     index : tuple of int or None
         Its first differing element; None if shapes or kinds differ.
     values : dict of int to object
-        The value of each replica there.
+        The value of each replica at `index`.
 
     Examples
     --------

@@ -43,7 +43,7 @@ def install() -> None:
 
 @contextlib.contextmanager
 def _short(error: BaseException | None) -> Iterator[None]:
-    """Shorten the traceback of an exception while it is printed, and print a line that says so."""
+    """Shorten the traceback of an exception while it is printed, and print a line about it."""
     short = [] if error is None or _asked_for_all() else list(_short_tracebacks(error))
     if error is None or not short:
         yield
@@ -63,7 +63,7 @@ def _short(error: BaseException | None) -> Iterator[None]:
 
 
 def _short_tracebacks(error: BaseException) -> Iterator[tuple[BaseException, TracebackType | None]]:
-    """Yield an exception, and those that Ringlet raised it from, each with its traceback if that can be shortened."""
+    """Yield an exception, and those from which Ringlet raised it, each with the traceback if it can be shortened."""
     seen: set[int] = set()
     link: BaseException | None = error
     while link is not None and id(link) not in seen and (short := short_traceback(link)) is not link.__traceback__:

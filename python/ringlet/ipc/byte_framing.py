@@ -9,7 +9,7 @@ _LENGTH_BYTES = 8
 
 
 def join_frames(parts: Iterable[Any]) -> bytes:
-    """Concatenate buffers of bytes, each after its length."""
+    """Concatenate buffers of bytes, each preceded by its length."""
     return b"".join(piece for part in parts for piece in (len(part).to_bytes(_LENGTH_BYTES, "little"), part))
 
 

@@ -53,7 +53,7 @@ class Channel(Protocol):
     """Name of the peer in messages."""
 
     def send(self, header: bytes, buffers: Sequence[Buffer] = (), descriptors: Sequence[OpenFile] = ()) -> None:
-        """Send a message; blocks until all of it is written.
+        """Send a message; block until all of it is written.
 
         Buffers are contiguous memory, sent without a copy; descriptors are duplicated to the peer.
         """
@@ -69,7 +69,7 @@ class Channel(Protocol):
         """Send as many posted messages as possible without blocking; return whether all have been sent."""
 
     def receive(self) -> Message:
-        """Return the next message; blocks until it has arrived."""
+        """Return the next message; block until it has arrived."""
 
     def poll(self) -> Message | None:
         """Return the next message if all of it has arrived, else None."""

@@ -18,7 +18,7 @@ def become(launcher: int, group: int, cores: list[int], command: list[str]) -> N
     """Join the process group of all workers and execute a program; does not return.
 
     `launcher` is the pid of the parent. The command starts with the full path of the program, which runs only on
-    `cores`, or on any core if that is empty.
+    `cores`, or on any core if `cores` is empty.
     """
     # The order matters: getppid() detects an earlier exit of the launcher; at a later exit, the reaper kills the group,
     # which includes this process.

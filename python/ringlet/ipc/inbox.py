@@ -60,7 +60,7 @@ class Receive:
 class Inbox:
     """The messages to one rank. It stores messages that arrive before its own `join`.
 
-    `label` is a random number of 64 bits, by which `inboxes_with` finds the inbox.
+    `label` is a random 64-bit number, by which `inboxes_with` finds the inbox.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Job environment: the environment variables of a job's processes, with its id and the number of BLAS threads."""
+"""Job environment: variables for a job's processes, with the job's id and the number of BLAS threads."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Mailbox: messages from rank to rank between processes of one machine, matched by source and tag.
 
 Each mailbox listens under an abstract name. The first message to a rank of another process opens a connection, which a
-thread of the receiving process reads. A message stays in the socket until a matching receive is called. It is stored
-instead if it is small, or if a receive of another message from the same source is waiting.
+thread of the receiving process reads. A message stays in the socket until a matching receive is called; the message is
+stored instead if it is small, or if a receive of another message from the same source is waiting.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LAST_SECONDS = 1.0  # time to stop a thread whose write has failed
 class Mailbox(Inbox):
     """The inbox of one rank of a group that spans several processes.
 
-    Other processes connect to its `name`, which only the group knows; the default is the label.
+    Other processes connect to its `name`, which is known only in the group; the default is the label.
     """
 
     def __init__(self, name: str | None = None) -> None:
@@ -80,7 +80,7 @@ class Mailbox(Inbox):
         return super().receive(into, text, source, tag)
 
     def close(self, seconds: float = 0) -> list[str]:
-        """Wait up to `seconds` until all messages are sent, then fail the pending operations; return descriptions."""
+        """Wait up to `seconds` until all messages are sent, then fail pending operations; return their descriptions."""
         if self._is_closed or self._pid != os.getpid():
             return []
         deadline = time.monotonic() + seconds
@@ -314,7 +314,7 @@ def _interrupt(connection: socket.socket) -> None:
 
 
 def _after(parts: list[memoryview], sent: int) -> list[memoryview]:
-    """Return the parts of a message that are not sent yet."""
+    """Return the parts of a message that have not been sent yet."""
     while parts and sent >= len(parts[0]):
         sent -= len(parts[0])
         parts = parts[1:]

@@ -181,7 +181,7 @@ def pack_result(has_returned: bool, value: Any) -> list[Any]:
 
 
 def send(descriptor: int, parcel: list[Any]) -> None:
-    """Write a parcel to a pipe; blocks until all of it is written."""
+    """Write a parcel to a pipe; block until all of it is written."""
     for part in parcel:
         view = memoryview(part).cast("B")
         while view:
@@ -275,7 +275,7 @@ def _cloudpickle() -> Any:
 
 
 def dumps(value: object) -> bytes:
-    """Pickle an object into one bytes object, with cloudpickle if that is installed."""
+    """Pickle an object into one bytes object, with cloudpickle if it is installed."""
     into = io.BytesIO()
     _pickler_class()(into, protocol=_PROTOCOL).dump(value)
     return into.getvalue()

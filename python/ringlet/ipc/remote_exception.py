@@ -50,7 +50,7 @@ def failure_of(error: BaseException, files: Collection[str] = ()) -> Failure:
 def exception_of(failure: Failure, worker: str) -> BaseException:
     """Return the exception that a worker has raised, with the worker's traceback as its cause.
 
-    It has the same class if it can be pickled; otherwise it is a RuntimeError that names the class.
+    The exception has the same class if it can be pickled; otherwise it is a RuntimeError that names the class.
     """
     error: BaseException
     try:

@@ -82,7 +82,7 @@ class LocalChannel:
         return self._connection.fileno()
 
     def send(self, header: bytes, buffers: Sequence[Buffer] = (), descriptors: Sequence[OpenFile] = ()) -> None:
-        """Send a message; blocks until all of it is written. After a DeadlineExceededError the channel is closed."""
+        """Send a message; block until all of it is written. After a DeadlineExceededError the channel is closed."""
         mine = self._post(header, buffers, descriptors)
         ends_at = time.monotonic() + self._timeout_seconds
         while mine.parts:
@@ -108,7 +108,7 @@ class LocalChannel:
             return not self._outbox
 
     def receive(self) -> Message:
-        """Return the next message; blocks until it has arrived."""
+        """Return the next message; block until it has arrived."""
         while (message := self.poll()) is None:
             self._wait(select.POLLIN, math.inf)
         return message

@@ -104,7 +104,7 @@ class WorkerProcessGroup:
     ) -> subprocess.Popen[bytes]:
         """Start a program in the group; `streams` are arguments of ``subprocess.Popen``.
 
-        The command starts with the program's full path. It runs only on `cores`, or on any core if that is empty.
+        The command starts with the program's full path. The program runs only on `cores`, or on all cores if empty.
         """
         through = [sys.executable, *_BARE, str(Path(exec_shim.__file__)), str(os.getpid()), str(self.group)]
         bound = ",".join(map(str, cores))

@@ -50,7 +50,7 @@ class LineSplitter:
         return whole + self._keep(data[cut:])
 
     def end(self) -> bytes:
-        """Return the incomplete last line of the stream, with a line end added; empty if the last line is complete."""
+        """Return the incomplete last line of the stream, with a newline added; empty if the last line is complete."""
         rest = _shown(b"".join(self._pieces))
         self._clear()
         return rest + b"\n" if rest else b""
@@ -85,7 +85,7 @@ _COLORS = (36, 35, 32, 33, 34, 31)
 
 
 def prefix_of(worker: int) -> bytes:
-    """Return the prefix of each line of a worker."""
+    """Return the prefix of a worker's output lines."""
     return b"[w%d] " % worker
 
 

@@ -22,7 +22,7 @@ _CALLS_OF_A_STRATEGY = re.compile(r"\bthe (?:workers|replicas) did not make the 
 
 
 class RecorderFiles:
-    """The recorder memory of each worker of a job; none if the recorder is off, or descriptors are scarce."""
+    """The recorder memory of each worker of a job; empty if the recorder is off, or descriptors are scarce."""
 
     def __init__(self, num_workers: int, environment: Mapping[str, str]) -> None:
         self._descriptors: list[int] = []

@@ -80,7 +80,7 @@ class SimulatedHosts:
                 _ip("-n", name, "link", "set", device, "up")
 
     def on_first(self, command: Sequence[str]) -> list[str]:
-        """Return the command that runs a command on the first host."""
+        """Return the command line that runs `command` on the first host."""
         return [str(self._agent), self.addresses[0], shlex.join(command)]
 
     def stop(self) -> None:
@@ -134,7 +134,7 @@ def _remove(name: str) -> None:
 
 
 def _remove_stale() -> None:
-    """Remove the hosts that processes did not remove because they were killed."""
+    """Remove the hosts that killed processes left behind."""
     listed = subprocess.run(["ip", "netns"], capture_output=True, text=True, check=False).stdout
     for name, pid in re.findall(r"^(rl(\d+)h\d+)\b", listed, re.MULTILINE):
         if not Path(f"/proc/{pid}").exists():

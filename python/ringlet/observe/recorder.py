@@ -59,7 +59,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class OperationStats:
-    """Sums over all calls of one operation that have ended, of all ranks that this process drives.
+    """Totals of the completed calls of one operation, over all ranks that this process drives.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def copy_memory(descriptor: int, source: str) -> bytes:
 
 
 def read_process(data: bytes, source: str, *, totals_only: bool = False) -> Process:
-    """Decode a copy of a recorder; raise DataLossError, with its name `source`, if the copy is damaged or truncated."""
+    """Decode a copy of a recorder; raise DataLossError, which names `source`, if the copy is damaged or truncated."""
     head = _Header.of(data, source)
     if len(data) < head.size:
         raise _truncated(source, len(data), head.size)

@@ -27,7 +27,7 @@ _MOST_THREADS = 4
 def place() -> str:
     """Return the location of this thread's innermost frame of the program, such as ``in step (train.py:88)``.
 
-    Empty in a thread without frames of the program, such as the one that runs asynchronous calls.
+    Empty in a thread without frames of the program, such as the thread of asynchronous calls.
     """
     return _place(_frames(sys._getframe()))
 

@@ -55,11 +55,11 @@ def wait_for_threads(
     Parameters
     ----------
     wait : callable
-        Takes a limit in seconds, and returns whether the wait has ended: ``threading.Condition.wait``.
+        Takes a limit in seconds, and returns whether the wait has ended, as ``threading.Condition.wait`` does.
     seconds : float
         The limit: the result of :func:`stall_seconds`, computed once by the caller.
     what : str
-        Text of the log, with ``%g`` for the seconds; the frames of the threads follow it.
+        The log message, with ``%g`` for the seconds; the frames of the threads follow it.
     threads : callable
         Returns the identifiers of the threads.
     """
@@ -73,7 +73,7 @@ def report_stalls() -> float:
     """Install the functions with which the core reports stalls; return the time after which it does, in seconds.
 
     A process in which C code holds the interpreter lock does not answer when another rank requests its stacks. It
-    prints them to standard error when it receives a signal: the one whose number is in ``RINGLET_STACK_SIGNAL`` (0 for
+    prints the stacks to standard error when it receives a signal, whose number is ``RINGLET_STACK_SIGNAL`` (0 for
     none), by default ``SIGRTMAX - 4`` unless the program handles it.
     """
     _install()

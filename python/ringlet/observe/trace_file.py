@@ -65,7 +65,7 @@ class Trace:
         self._begun_calls: set[int] = set()  # threads whose call in progress has been written
 
     def begin(self) -> None:
-        """Open the file, if it is not open; raise OSError if that fails."""
+        """Open the file, unless it is open; raise OSError on failure."""
         if self.path:
             return
         with self._lock:
@@ -100,7 +100,7 @@ class Trace:
             self._thread.start()
 
     def begin_or_stop(self) -> None:
-        """Open the file; if that fails, end the trace with a warning."""
+        """Open the file; on failure, end the trace with a warning."""
         try:
             self.begin()
         except OSError as error:
@@ -270,7 +270,7 @@ class Trace:
         return self._rings
 
     def _write(self, text: str) -> bool:
-        """Write whole events; if that fails, end the trace with a warning, and return False."""
+        """Write whole events; on failure, end the trace with a warning, and return False."""
         if self._file < 0:
             return False
         data = text.encode()

@@ -23,14 +23,14 @@ current: Trace | None = None
 def trace(folder: str | os.PathLike[str]) -> Iterator[str]:
     """Write a timeline of this process while the context is open.
 
-    The file is in the JSON trace format that https://ui.perfetto.dev and ``chrome://tracing`` show. It has the calls of
-    all ranks of this process, the replicas' functions, the stages of datasets that are iterated from now on, and
-    checkpoints. ``RINGLET_TRACE=DIR`` in the environment traces all processes of a job from their start.
+    The file is in the JSON trace format that https://ui.perfetto.dev and ``chrome://tracing`` show. The file has the
+    calls of all ranks of this process, the replicas' functions, the stages of datasets that are iterated from now on,
+    and checkpoints. ``RINGLET_TRACE=DIR`` in the environment traces all processes of a job from their start.
 
     Parameters
     ----------
     folder : str or path
-        Folder for the file, of which each process has its own. It is created if it is missing.
+        Folder for the files, one for each process; created if missing.
 
     Yields
     ------

@@ -40,8 +40,8 @@ def all_equal(value: Any, name: str = "the value") -> Literal[True]:
     Raises
     ------
     ValuesDifferError
-        On all replicas: names the leaf, the first differing index, the replicas that differ from the majority, and
-        the values there.
+        On all replicas; the message names the leaf, the first differing index, the replicas that differ from the
+        majority, and the values there.
     TypeError
         On all replicas, if the value contains objects that cannot be compared.
 

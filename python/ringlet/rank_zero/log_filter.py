@@ -10,7 +10,7 @@ from ringlet.rank_zero.process_role import local_replica, process_role
 
 
 class ChiefLogFilter(logging.Filter):
-    """Passes records of a level and above on all processes and replicas, and lower ones on the chief only.
+    """Passes records of a level and above on all processes and replicas, and lower records on the chief only.
 
     Attach it to handlers: a handler filters the records of all loggers, but a logger does not filter the records of its
     child loggers.

@@ -58,7 +58,7 @@ def once_per_host(
     -------
     object or context manager
         The return value of the function; or a context manager whose body the first process runs before the others.
-        Its ``with`` returns True on the first process.
+        Its ``with`` statement binds whether this process is the first.
 
     Raises
     ------
@@ -109,7 +109,7 @@ class _Cell:
 
 
 class _Once:
-    """Context manager that runs the body on the first process of a machine before the others; returns True there."""
+    """Context manager that runs its body first on one process of a machine; binds whether this is that process."""
 
     def __init__(self, name: str, timeout_seconds: float | None) -> None:
         self._title, self._seconds = _titled(name), timeout_seconds

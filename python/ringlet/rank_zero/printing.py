@@ -16,8 +16,8 @@ def print0(*values: Any, sep: str | None = " ", end: str | None = "\n", file: An
     Parameters
     ----------
     *values : object
-        The arguments are evaluated on all processes. Guard expensive ones with ``if ringlet.is_chief():``, but make
-        collective calls before it, because all processes must take part in them.
+        The arguments are evaluated on all processes. Guard expensive arguments with ``if ringlet.is_chief():``, but
+        make collective calls before the guard, because all processes must take part in them.
     sep, end : str, optional
         Text between the values, and after them.
     file : file, optional

@@ -28,7 +28,7 @@ _BLOCK_ELEMENTS = 1 << 18
 
 
 class Leaf:
-    """One leaf: an array, or a value compared as text; others raise TypeError. `path` is an index expression."""
+    """One leaf: an array, or a value compared as text; other values raise TypeError. `path` is an index expression."""
 
     def __init__(self, path: str, value: Any) -> None:
         self.path = path

@@ -20,7 +20,7 @@ from ringlet.rendezvous.rendezvous_errors import how_it_left, lost, missing_text
 
 
 class RendezvousClient:
-    """Attempts of one process to join its group before the deadline."""
+    """One process's attempts to join its group before the deadline."""
 
     def __init__(self, job: Job, handshake: Handshake, address: str, deadline: Deadline) -> None:
         self._job = job

@@ -17,7 +17,7 @@ def own_record() -> dict[str, Any]:
 
 
 def different_places(records: list[dict[str, Any]]) -> str:
-    """Return text that lists the ranks on each host or of each user, if these differ; otherwise an empty text."""
+    """Return text that lists the ranks on each host or of each user, if these differ; otherwise an empty string."""
     identities = [ProcessIdentity.from_record(each["process"]) for each in records]
     return _different(
         identities, lambda process: (process.boot_id, process.network_namespace, process.pid_namespace), _place

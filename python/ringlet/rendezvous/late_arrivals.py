@@ -54,7 +54,7 @@ class LateArrivals:
         os.write(writer, b"x")
 
     def wait(self) -> None:
-        """After `stop`, wait briefly until the name is released; returns at once on the thread itself."""
+        """After `stop`, wait briefly until the name is released; return at once on the thread itself."""
         if self._pid != os.getpid() or self._stop_token or threading.get_ident() == self._thread.ident:
             return
         if self._has_ended.wait(_LONGEST_WAIT_SECONDS):

@@ -309,7 +309,7 @@ class CollectiveCalls:
         return root
 
     def _parts(self, call: str, what: str, lists: Any, tensor: Any, root: int | None = None) -> list[Any]:
-        """Return the tensors for all ranks, which torch passes as a list in a list; none except on the root."""
+        """Return the tensors for all ranks, which torch passes in a nested list; empty on ranks other than the root."""
         if root not in (None, self._rank):
             if lists:
                 raise InvalidArgumentError(f"{call} got {what} on rank {self._rank}: pass them on the root, {root}.")

@@ -1,4 +1,4 @@
-"""Files that the tests of readers read, and states that they restore."""
+"""Files for tests of readers, and checks of restored states."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ PACK: dict[str, Callable[[bytes], bytes]] = {"": bytes, "GZIP": gzip.compress, "
 
 
 def put(path: Path, data: bytes, compression: str = "") -> str:
-    """Write a file, and give its name."""
+    """Write a file, and return its name."""
     path.write_bytes(PACK[compression](data))
     return str(path)
 
 
 def put_records(path: Path, records: Iterable[bytes], compression: str = "") -> str:
-    """Write a TFRecord file, and give its name."""
+    """Write a TFRecord file, and return its name."""
     with TFRecordWriter(path, compression) as writer:
         for record in records:
             writer.write(record)
@@ -29,7 +29,7 @@ def put_records(path: Path, records: Iterable[bytes], compression: str = "") -> 
 
 
 def outcome(dataset: Dataset) -> list[Any]:
-    """All elements, and in their places the names of the errors."""
+    """Return all elements, with the names of errors in their places."""
     found: list[Any] = []
     iterator = iter(dataset)
     for _ in range(100_000):
@@ -43,7 +43,7 @@ def outcome(dataset: Dataset) -> list[Any]:
 
 
 def assert_restores(make: Callable[[], Dataset], cuts: Iterable[int]) -> None:
-    """A state taken behind any number of elements gives exactly the others, and the saved stream goes on."""
+    """Assert that a state saved after any number of elements restores the others, and the saved stream continues."""
     expected = [str(element) for element in make()]
     for cut in cuts:
         saved, restored = PipelineHandle(make().node), PipelineHandle(make().node)

@@ -1,4 +1,4 @@
-"""Windows looked through one at a time: what the tiled operations are held against, in whole numbers."""
+"""Reference for tiled operations: one window at a time, in whole numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.sharding.sweep import MESHES, assemble, placements, poisoned, tiled
 
 
 def spread(x: np.ndarray, windows: Sequence[Window], padding: int = 0) -> np.ndarray:
-    """All the places of an input: its elements apart by the base dilation, and padded or cropped."""
+    """Return an input spaced by the base dilation, and padded or cropped."""
     for axis, window in enumerate(windows):
         x = np.moveaxis(x, axis, 0)
         apart = np.full((max(0, (len(x) - 1) * window.base + 1) if len(x) else 0, *x.shape[1:]), padding, x.dtype)
@@ -27,7 +27,7 @@ def spread(x: np.ndarray, windows: Sequence[Window], padding: int = 0) -> np.nda
 
 
 def seen(x: np.ndarray, windows: Sequence[Window], padding: int = 0) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
-    """Each output, with what its window sees: the first dimensions of the input, one for each window."""
+    """Yield each output index with its window of the input, over the first dimensions, one per window."""
     places = spread(x, windows, padding)
     counts = [window.count(length) for window, length in zip(windows, x.shape, strict=False)]
     for output in itertools.product(*map(range, counts)):
@@ -49,14 +49,14 @@ def convolved(x: np.ndarray, kernel: np.ndarray, windows: Sequence[Window]) -> n
 
 
 def everywhere(ndims: Sequence[int], generator: np.random.Generator) -> Iterator[tuple[str, tuple[Layout, ...]]]:
-    """For each mesh and each kind of memory, some placement of arrays of some numbers of dimensions."""
+    """Yield a placement for each mesh and memory mode, for arrays with the given numbers of dimensions."""
     for mesh, memory in itertools.product(MESHES, ("shared", "copy")):
         each = [placements(mesh, ndim) for ndim in ndims]
         yield memory, tuple(layouts[generator.integers(len(layouts))] for layouts in each)
 
 
 def run_tiled(function, arrays: Sequence[np.ndarray], layouts: Sequence[Layout], memory) -> list[np.ndarray]:
-    """Give the results of a function of arrays that lie somewhere, where what was never received is poison."""
+    """Return the results of a function on sharded arrays, in memory filled with poison until data is received."""
     with mode(memory), poisoned():
         result = function(*(tiled(array, layout) for array, layout in zip(arrays, layouts, strict=True)))
         return [assemble(each) for each in (result if isinstance(result, tuple) else (result,))]

@@ -1,4 +1,4 @@
-"""Products of vectors and matrices, and everything that is one under another name."""
+"""Products of vectors and matrices, under all their names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ INNER = Row("inner", np.inner, ((7, 5), (3, 5)), NUMBERS, length=5)
 
 
 def einsum(subscripts, *shapes, length=0, **options):
-    """The row of an einsum."""
+    """Return the row of an einsum."""
     return Row(subscripts, lambda *arrays: np.einsum(subscripts, *arrays, **options), shapes, NUMBERS, length=length)
 
 

@@ -1,4 +1,4 @@
-"""Functions of each element by itself: every ufunc without a signature, in all the ways in which ufuncs are called."""
+"""Elementwise functions: every ufunc without a signature, in all forms of call."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ ADD = Row("add", np.add, ((7, 5), (7, 5)), NUMBERS)
 
 
 def of(ufunc):
-    """The row of a ufunc; the complex square of a long run of numbers and that of a few differ in NumPy, by an ulp."""
+    """Return the row of a ufunc. NumPy's complex square depends on the array length, by one ulp."""
     shapes = {1: ((7, 5),), 2: ((7, 5), (5,))}[ufunc.nin]
     return Row(ufunc.__name__, ufunc, shapes, EVERY, length=2 if ufunc is np.square else 0)
 
 
 def into(compute, dtype="float64"):
-    """A computation that is given an array of zeros for its result, laid out as its last operand is."""
+    """Return a computation with an array of zeros as `out`, laid out like its last operand."""
 
     def work(*arrays):
         out = np.multiply(arrays[-1], 0, dtype=dtype, casting="unsafe")
@@ -30,7 +30,7 @@ def into(compute, dtype="float64"):
 
 
 def in_place(operate):
-    """A computation that changes a copy of its first operand."""
+    """Return a computation that changes a copy of its first operand."""
 
     def work(first, *others):
         changed = first.copy()

@@ -1,4 +1,4 @@
-"""Operations that look at the neighbourhood of each element: convolutions, pooling and stencils."""
+"""Operations on the neighbourhood of each element: convolutions, pooling and stencils."""
 
 from __future__ import annotations
 

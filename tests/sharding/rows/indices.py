@@ -1,4 +1,4 @@
-"""Indexing, assignment to what an index says, and functions that choose elements: every bit as NumPy has it."""
+"""Indexing, assignment to an index, and functions that select elements: bit for bit as in NumPy."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ SHAPE = (7, 5)
 
 
 def of(name, compute, *shapes, dtypes=EVERY):
-    """A row on values of any kind."""
+    """Return a row for values of any dtype."""
     return Row(name, compute, shapes or (SHAPE,), dtypes)
 
 
 def at(key, *shapes):
-    """The row of an index."""
+    """Return the row of an index."""
     return of(f"at {key}", lambda x: x[key], *shapes)
 
 
 def written(name, change, *shapes):
-    """The row of something that changes a copy of its first operand."""
+    """Return the row of an operation that changes a copy of its first operand."""
 
     def compute(first, *others):
         copied = first.copy()
@@ -31,12 +31,12 @@ def written(name, change, *shapes):
 
 
 def assigned(key, value=3):
-    """The row of an assignment of a value."""
+    """Return the row of an assignment of a value."""
     return written(f"{key} = {np.shape(value)}", lambda x: x.__setitem__(key, value))
 
 
 def assigned_sharded(key, shape):
-    """The row of an assignment of another array."""
+    """Return the row of an assignment of another array."""
     return written(f"{key} = array", lambda x, y: x.__setitem__(key, y), SHAPE, shape)
 
 

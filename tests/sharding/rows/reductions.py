@@ -19,7 +19,7 @@ INTEGERS = ("int32", "uint8", "bool", "int64")
 def along(
     name: str, function: Callable[..., Any], dtypes: tuple[str, ...], *, is_exact: bool = False, **kwargs: Any
 ) -> Iterator[Row]:
-    """Give a row for each axis, and for both."""
+    """Yield a row for each axis, and for both."""
     for axis, length in ((None, 35), (0, 7), (1, 5)):
         yield Row(
             f"{name} along {axis}",

@@ -1,4 +1,4 @@
-"""Functions that turn, reshape, join, split, repeat and pad arrays: every bit as NumPy has it."""
+"""Functions that rotate, reshape, join, split, repeat and pad arrays: bit for bit as in NumPy."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ SHAPE = (7, 5)
 
 
 def of(name, compute, *shapes):
-    """A row on values of any kind."""
+    """Return a row for values of any dtype."""
     return Row(name, compute, shapes or (SHAPE,), EVERY)
 
 
 def reshape(before, after):
-    """The row of a reshape."""
+    """Return the row of a reshape."""
     return of(f"reshape to {after}", lambda x: np.reshape(x, after), before)
 
 

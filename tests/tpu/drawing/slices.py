@@ -1,4 +1,4 @@
-"""Slices that the tests draw."""
+"""Slices that tests draw."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ Drawn = Topology | DeviceAssignment
 
 
 def topology(name: str, **options: bool) -> Topology:
-    """A slice by its name."""
+    """Return a slice by its name."""
     return Topology.from_accelerator_type(name, **options)
 
 
 def assignment(
     name: str, shape: tuple[int, ...], replicas: int, mode: DeviceOrderMode = DeviceOrderMode.AUTO, **options: bool
 ) -> DeviceAssignment:
-    """Replicas of one shape on a slice."""
+    """Return replicas of one shape on a slice."""
     return DeviceAssignment.build(topology(name, **options), shape, None, replicas, mode)
 
 
 def degraded() -> Topology:
-    """2x4x4 chips, of which those of two hosts have no device."""
+    """Return a slice of 2x4x4 chips; those of two hosts have no device."""
     full = topology("v4-64", megacore=True)
     return Topology(
         mesh_shape=full.mesh_shape,
@@ -36,21 +36,21 @@ def degraded() -> Topology:
 
 
 def some_loads(drawn: Drawn) -> np.ndarray:
-    """A different number of MiB over each link."""
+    """Return a different number of MiB for each link."""
     links = getattr(drawn, "topology", drawn).links()
     return np.arange(len(links)) * 2.0**20
 
 
 def parsed(svg: str) -> ElementTree.Element:
-    """The root of a picture."""
+    """Return the root of a picture."""
     return ElementTree.fromstring(svg)
 
 
 def classes(svg: str) -> set[str]:
-    """The classes of all elements of a picture."""
+    """Return the classes of all elements of a picture."""
     return {element.get("class", "") for element in parsed(svg).iter()}
 
 
 def words(svg: str) -> list[str]:
-    """All words that a picture shows."""
+    """Return all words that a picture shows."""
     return [element.text or "" for element in parsed(svg).iter(f"{SVG}text")]

@@ -57,7 +57,7 @@ class ClusterResolver(abc.ABC):
         Parameters
         ----------
         task_type, task_id : optional
-            Selects the task.
+            Select the task.
         rpc_layer : str, optional
             Protocol prefix.
 
@@ -70,12 +70,12 @@ class ClusterResolver(abc.ABC):
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
-        """Return the number of accelerators of a task by kind: empty, because devices are CPUs.
+        """Return the number of accelerators of a task, by kind; empty unless overridden, because devices are CPUs.
 
         Parameters
         ----------
         task_type, task_id : optional
-            Selects the task.
+            Select the task.
         config_proto : optional
             Ignored.
 

@@ -12,8 +12,9 @@ from ringlet.cluster.resolvers.simple_resolver import SimpleClusterResolver
 class MPIClusterResolver(SimpleClusterResolver):
     """The processes that ``mpiexec`` or ``srun`` has started, as workers in the order of their ranks.
 
-    Unlike a strategy without a resolver, it ignores ``TF_CONFIG`` and the variables of torchrun. Addresses are names
-    only: no process listens on them. The cluster is empty if MPI did not start this process, or started no other.
+    Unlike a strategy without a resolver, this resolver ignores ``TF_CONFIG`` and the variables of torchrun. Addresses
+    are names only: no process listens on them. The cluster is empty if MPI did not start this process, or started no
+    other.
 
     Parameters
     ----------

@@ -113,7 +113,7 @@ class TFConfigBaseResolver(ClusterResolver):
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
-        """Return the number of accelerators of a task, by default this task: empty, because devices are CPUs."""
+        """Return an empty dictionary, because all devices are CPUs."""
         task_type = self.task_type if task_type is None else task_type
         task_id = self.task_id if task_id is None else task_id
         return super().num_accelerators(task_type, task_id, config_proto)

@@ -14,7 +14,7 @@ from ringlet.collectives.op import Op
 
 
 class AdapterOutputs:
-    """New outputs for results of other libraries; interface of :class:`~ringlet.collectives.buffers.Outputs`."""
+    """Outputs of other libraries, with the interface of :class:`~ringlet.collectives.buffers.Outputs`."""
 
     def __init__(
         self, values: Sequence[Any], shapes: Sequence[tuple[int, ...]], dtypes: Sequence[np.dtype[Any]]

@@ -56,21 +56,21 @@ class ArrayAdapter(ABC):
 
     @abstractmethod
     def from_ndarray(self, array: Array, like: Any) -> Any:
-        """Return an array of this kind on the memory of a NumPy array, with properties such as the device of `like`.
+        """Return an array of this kind on the memory of a NumPy array, with properties, such as the device, of `like`.
 
         The array is C-contiguous, in native byte order, aligned to a cache line if :func:`result_memory` allocated it,
-        and no longer written to by others. Writeable if `is_mutable`; otherwise it may be shared with readers.
+        and no longer written to by others. It is writeable if `is_mutable`; otherwise readers may share it.
         """
 
     def reader(self, value: Any) -> Callable[[Array], Any] | None:
         """Return the function that converts a variable's read-only ndarray for its readers; None to return the ndarray.
 
-        It holds no memory of `value`.
+        The function holds no memory of `value`.
         """
         return None
 
     def note_write(self, value: Any) -> None:  # noqa: B027 - most libraries keep no record
-        """Notify the library that the memory of an array was modified outside of it."""
+        """Notify the library that the memory of an array was modified from outside."""
 
 
 # --- lookup of adapters -----------------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ def _named(value: Any, kind: ArrayAdapter | None) -> str:
 
 
 def in_kind_of(value: Any, result: Array, *, is_own: bool = False) -> Any:
-    """Convert a result to an array of the library of the corresponding input `value`.
+    """Convert a result to the array library of the corresponding input `value`.
 
     Unless `is_own`, the memory is shared, and a mutable array is made from a copy.
     """
@@ -234,7 +234,7 @@ def own_copy(value: Any) -> Any:
 def result_memory(shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[Array, Array]:
     """Allocate memory for one result; return a writeable and a read-only array on it.
 
-    Aligned to a cache line, not shared with other arrays, and returned to the pool when its last view is freed.
+    The memory is aligned to a cache line, shared with no other array, and reused once its last view is freed.
     """
     return _core.allocate(shape, dtype)
 

@@ -19,7 +19,7 @@ _WIDE = ("int64", "uint64", "float64", "complex128")
 class JaxAdapter(ArrayAdapter):
     """Adapter for jax arrays, which are immutable: replicas share the memory of a result, each with its own object.
 
-    As in jax itself, 64-bit dtypes become 32-bit ones unless ``jax_enable_x64`` is set; the MEAN of integers is then
+    Unless ``jax_enable_x64`` is set, 64-bit dtypes become 32-bit ones, as in jax itself; the MEAN of integers is then
     float32 instead of float64.
     """
 
@@ -58,7 +58,7 @@ class JaxAdapter(ArrayAdapter):
             ) from error
 
     def from_ndarray(self, array: Array, like: Any) -> Any:
-        """Return a jax array on the NumPy array's memory if that is aligned to a cache line, else on a copy."""
+        """Return a jax array on the NumPy array's memory if it is aligned to a cache line, else on a copy."""
         jax: Any = sys.modules["jax"]
         device = next(iter(like.devices())) if like.committed else None
         if array.dtype.name in _WIDE and array.dtype == like.dtype and not jax.config.jax_enable_x64:

@@ -1,8 +1,8 @@
 """One rank of a group over several hosts: comparison of its calls, and transfer of bytes between the hosts' leaders.
 
 The ranks of a host combine or collect their data in the memory of the host's first rank, the leader; the leaders
-exchange the data; then each leader distributes the result in its host. A call begins with a comparison of the calls: in
-each host by a barrier with the description of the call as its name, between hosts by the first message.
+exchange the data; then each leader distributes the result within its host. A call begins with a comparison of the
+calls: within a host by a barrier named by the description of the call, between hosts by the first message.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _ALIGNMENT = 64  # of the data after the description
 
 
 class HostCalls:
-    """Calls of one rank: `local` is its member of the group of its host, `link` connects the leaders of the hosts."""
+    """Calls of one rank; `local` is its member of the group of its host, `link` connects the leaders of the hosts."""
 
     def __init__(self, local: _core.Member, group: HostGroup, link: HostLink) -> None:
         self._local = local
@@ -104,7 +104,7 @@ class HostCalls:
     # --- comparison of calls ------------------------------------------------------------------------------------------
 
     def barrier(self, name: str) -> None:
-        """Wait until all ranks have called it."""
+        """Wait until all ranks have called this method."""
         self._call(f"barrier({name!r})", self._meet, ends_together=True)
 
     def _call(self, text: str, run: Callable[[str], T], *, ends_together: bool = False) -> T:
@@ -195,7 +195,7 @@ class HostCalls:
     # --- bytes --------------------------------------------------------------------------------------------------------
 
     def _send_bytes(self, hosts: Sequence[int], array: Array) -> None:
-        """Send an array to each of some hosts, in pieces."""
+        """Send an array to the given hosts, in pieces."""
         data = _as_bytes(array)
         for begin in range(0, len(data), PIECE_BYTES):
             frame = self._link.frame(PIECE_BYTES)
@@ -204,7 +204,7 @@ class HostCalls:
             self._link.send(hosts, RESULT, frame, size)
 
     def _receive_bytes(self, places: Iterable[tuple[int, Array]]) -> None:
-        """Receive an array from each of some hosts, in pieces; two pieces of each are in flight at a time."""
+        """Receive an array from each given host, in pieces; two pieces from each are in flight at a time."""
         targets = [(host, _as_bytes(array)) for host, array in places]
         link = self._link
         longest = max((len(data) for _, data in targets), default=0)
@@ -236,7 +236,7 @@ def is_description(text: str) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def description(text: str, meta_length: int = 0) -> bytes:
-    """Return the start of a first message: the lengths of description and metadata, and the description, padded."""
+    """Return the start of a first message: the lengths of description and metadata, then the padded description."""
     encoded = text.encode()
     begin = _LENGTHS.pack(len(encoded), meta_length) + encoded
     return begin + bytes(-len(begin) % _ALIGNMENT)
@@ -253,7 +253,7 @@ def described_by(content: bytes) -> tuple[str, int, int]:
 
 
 def check_plain(array: Any, op: Op | None = None) -> None:
-    """Raise `_core.Unusable` for arguments that the caller has to convert first."""
+    """Raise `_core.Unusable` for arguments that the caller must convert first."""
     flags = array.flags if type(array) is np.ndarray else None
     if flags is None or not (flags.c_contiguous and flags.aligned):
         raise _core.Unusable()

@@ -170,7 +170,7 @@ class HostGroup:
             )
 
     def lost(self, processes: Sequence[int]) -> WorkerLostError:
-        """Return the error for lost processes of the MPI job; MPI may report a lost connection without a process."""
+        """Return the error for lost processes of the MPI job; MPI may report a lost connection without its process."""
         ranks = [rank for rank, process in enumerate(self.processes) if process in processes]
         if not ranks:
             name = f"process {min(processes)} of the MPI job" if processes else "another process of the MPI job"

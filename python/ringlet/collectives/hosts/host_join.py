@@ -49,7 +49,7 @@ def join(
     identity: ProcessIdentity | None = None,
     processes: Sequence[int] | None = None,
 ) -> list[Member]:
-    """Join a group of `processes` of a transport, by default all; see `init_process_group`."""
+    """Join a group of `processes`, by default all, of a transport; see `init_process_group`."""
     deadline = Deadline.after(seconds)
     processes = sorted(processes or range(transport.size))
     identity = identity or ProcessIdentity.of_this_process()

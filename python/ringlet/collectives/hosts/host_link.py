@@ -85,9 +85,9 @@ class Incoming:
 
 
 class Exchange:
-    """Memory for an exchange that is repeated: of one message to all other hosts, and of those received from them.
+    """Memory for a repeated exchange: one message to all other hosts, and one from each of them.
 
-    Each message has `begin`, then an array; `parts` are the arrays of all hosts, in their order.
+    A message is `begin` followed by an array; `parts` are the arrays of all hosts, in their order.
     """
 
     def __init__(self, link: HostLink, begin: bytes, count: int, dtype: np.dtype[Any], capacity: int) -> None:
@@ -225,7 +225,7 @@ class HostLink:
     def exchange(self, exchange: Exchange) -> list[Incoming]:
         """Send this host's part of an exchange as the first message of a call, and receive those of the other hosts.
 
-        Return the messages with a different beginning, whose calls differ.
+        Return the messages with another beginning, whose hosts made a different call.
         """
         for message in exchange.incoming:
             message.frame.erase_stamp()

@@ -1,7 +1,7 @@
 """Messages from rank to rank of a job over several hosts.
 
-A small message is sent at once, and stored where it arrives. Of a larger one, an offer is sent; its bytes follow when a
-receive of the target has accepted the offer, directly into the memory of that receive.
+A small message is sent at once, and stored on arrival. For a larger one, the sender sends an offer; when a receive on
+the target accepts it, the bytes follow, directly into the memory of that receive.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Offer(NamedTuple):
 
 
 class _Offered(NamedTuple):
-    """An offer of this process."""
+    """A message that this process has offered."""
 
     inbox: HostInbox
     target: int
@@ -112,7 +112,7 @@ class HostInbox(Inbox):
         return self._lost_error(target)
 
     def note_end(self, sources: Sequence[int]) -> None:
-        """Process that ranks have left or ended: what they have offered is lost."""
+        """Record that ranks have left or ended; the messages that they offered are lost."""
         with self._changed:
             if not self._ended.issuperset(sources):
                 self._stored = [each for each in self._stored if not (each[0] in sources and type(each[3]) is _Offer)]
@@ -120,7 +120,7 @@ class HostInbox(Inbox):
                 self._fail_hopeless()
 
     def arrive(self, source: int, tag: int, text: str, content: bytes | _Offer) -> None:
-        """Process a message, or the offer of one."""
+        """Process a message or an offer."""
         with self._changed:
             if self._is_closed:
                 return
@@ -205,7 +205,7 @@ class MessageHub:
         self.wake()
 
     def finish_sends(self, inbox: HostInbox, seconds: float) -> list[int]:
-        """Wait until the messages of an inbox are sent, or the time is over; return the targets of the others."""
+        """Wait up to `seconds` until the messages of an inbox are sent; return the targets of unsent messages."""
 
         def is_sending() -> bool:
             offered = any(each.inbox is inbox for each in self._offered.values())
@@ -276,9 +276,9 @@ class MessageHub:
                 time.sleep(_PAUSE_SECONDS if now - worked < _LONG_AFTER_SECONDS else _LONG_PAUSE_SECONDS)
 
     def _move(self) -> bool:
-        """Process what has arrived and what is complete; return whether there was anything.
+        """Process arrived messages and completed requests; return whether any were found.
 
-        No effect while another thread does this, or this thread in a caller: a callback may send a message.
+        No effect while another thread runs it, or in a nested call: a callback may send a message.
         """
         if not self._moving.acquire(blocking=False):
             return False
@@ -345,7 +345,7 @@ class MessageHub:
         self._transfers.append(_Transfer(request, data, lambda count: None))
 
     def _send_bytes(self, offered: _Offered, number: int) -> None:
-        """Send the bytes of an offer; none if the rank leaves before the offer was accepted."""
+        """Send the offered bytes; `data` is empty if this rank leaves before the offer was accepted."""
         inbox, target, data, done = offered
 
         def finish(count: int | None) -> None:
@@ -373,7 +373,7 @@ def hub_of(transport: Transport) -> MessageHub:
 
 
 class HostInboxes:
-    """The inboxes of the ranks of this process; a part of the group has its ranks `numbers`."""
+    """The inboxes of the ranks of this process; `numbers` are the ranks in the whole group."""
 
     def __init__(
         self,
@@ -404,15 +404,15 @@ class HostInboxes:
         return self._group.failure_of(text)
 
     def close(self, rank: int, seconds: float = 0) -> list[str]:
-        """Close the inbox of a rank; see :meth:`HostInbox.close`."""
+        """Close the inbox of a rank."""
         return self._made[rank].close(seconds)
 
     def open_part(self) -> HostInbox:
-        """Return an inbox for a rank of a part."""
+        """Return an inbox for a rank of a subgroup."""
         return HostInbox(self._hub)
 
     def join_part(self, inbox: Inbox, rank: int, ranks: Sequence[int], labels: Sequence[int]) -> HostInboxes:
-        """Return the inboxes of a part."""
+        """Return the inboxes of a subgroup."""
         assert isinstance(inbox, HostInbox)
         addresses = [(self._addresses[number][0], label) for number, label in zip(ranks, labels, strict=True)]
         numbers = [self._numbers[number] for number in ranks]

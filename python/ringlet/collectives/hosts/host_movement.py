@@ -103,7 +103,7 @@ class HostMovement(HostCalls):
         return list(outs)
 
     def _meet_described(self, text: str, meta: bytes) -> list[tuple[bytes, bytes]]:
-        """Exchange a description, and metadata of any length, between the leaders: long metadata follow their size."""
+        """Exchange a description and metadata between the leaders; the size of long metadata is sent first."""
         is_long = len(meta) > HEAD_BYTES // 2
         found = self._meet(text, np.int64(len(meta)).tobytes(), b"") if is_long else self._meet(text, b"", meta)
         for host, (_, size) in enumerate(found):

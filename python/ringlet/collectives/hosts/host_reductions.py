@@ -136,8 +136,8 @@ class HostReductions(HostCalls):
     def _small_of(self, arrays: Sequence[Array], op: int, outs: Sequence[Array] | None) -> _Small | None:
         """Return the prepared small all-reduce of one array; None if the array is large or an argument is unsuitable.
 
-        The choice may differ between ranks, for example if one passes a view as `out`: the messages are those of
-        `_all_reduce_small`.
+        The choice may differ between ranks, for example if one passes a view as `out`, because
+        `_all_reduce_small` sends the same messages.
         """
         if len(arrays) != 1 or type(arrays[0]) is not np.ndarray or self._series is not None:
             return None
@@ -264,7 +264,7 @@ class HostReductions(HostCalls):
                     self._distribute(pieces, result)
 
     def _send_partials(self, source: Array, op: Op, pieces: Sequence[slice]) -> tuple[Array | None, list[Any]]:
-        """Send each leader the partial result of its piece; return that of the own piece, and the expected messages."""
+        """Send each leader the partial result of its piece; return this host's own, and the expected messages."""
         link, dtype, here = self._link, partial_dtype(source.dtype), self.group.host
         sizes = [(piece.stop - piece.start) * dtype.itemsize for piece in pieces]
         own: Array | None = None

@@ -49,7 +49,7 @@ class PreparedRequest(Request, Protocol):
     """A send or receive that can be started repeatedly, on the same memory."""
 
     def start(self) -> None:
-        """Start the operation; raise PeerFailed if that is not possible."""
+        """Start the operation; raise PeerFailed if MPI reports a failure."""
 
     def free(self) -> None:
         """Release the resources of MPI; the operation must not be in progress."""
@@ -73,10 +73,10 @@ class Transport(Protocol):
         """Start receiving a message, which may be shorter than `into`."""
 
     def prepare_send(self, data: Bytes, to: int, tag: int) -> PreparedRequest:
-        """Prepare a send; raise PeerFailed if MPI knows that the process has failed."""
+        """Prepare a send; raise PeerFailed if the process is known to have failed."""
 
     def prepare_receive(self, into: Bytes, source: int, tag: int) -> PreparedRequest:
-        """Prepare a receive; raise PeerFailed if MPI knows that the process has failed."""
+        """Prepare a receive; raise PeerFailed if the process is known to have failed."""
 
     def poll(self, tag: int) -> tuple[int, bytes] | None:
         """Return the source and the bytes of a message from any process, if one has arrived."""
@@ -182,7 +182,7 @@ class MpiTransport:
         return sockets()
 
     def watch_connections(self, others: set[int]) -> None:
-        """Make the connections of MPI fail after five seconds without an answer of the other system."""
+        """Make the connections of MPI fail after five seconds without an answer from the other system."""
         watch_connections(others)
 
     def _finalize(self) -> None:
@@ -199,7 +199,7 @@ class MpiTransport:
             _skip_exit_handlers()
 
     def _all_have_ended(self) -> bool:
-        """Wait until all processes have called this; return False after a failure."""
+        """Wait until all processes have called this method; return False after a failure."""
         is_first, count = self.rank == 0, 0
         expected = self.size - 1 if is_first else 1
         word = np.zeros(1, np.uint8)
@@ -229,7 +229,7 @@ def sockets() -> set[int]:
 
 
 def watch_connections(others: set[int]) -> None:
-    """Enable keepalive for the TCP connections of this process, except those in `others`, so that a dead one fails."""
+    """Enable keepalive for the TCP connections of this process except `others`, so that dead connections fail."""
     for descriptor in sockets() - others:
         with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as connection:
             if connection.family in (socket.AF_INET, socket.AF_INET6) and connection.getpeername():

@@ -150,7 +150,7 @@ def absent_error(path: str, known: Iterable[str] = ()) -> AttributeError:
 
 
 def _alternative(path: str) -> str | None:
-    """Return the table's entry for a name, or the entry for its namespace if TensorFlow has the name there."""
+    """Return the table's entry for a name, or the entry for its namespace if the name exists in TensorFlow."""
     if path in ALTERNATIVES:
         return ALTERNATIVES[path]
     parent, _, name = path.rpartition(".")

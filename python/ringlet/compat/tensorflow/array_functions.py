@@ -476,7 +476,7 @@ def _linspace(start: Any, stop: Any, num: int, axis: int) -> Any:
 def _converted(values: list[Any], dtype: Any = None) -> list[Any]:
     """Convert values to the dtype of the first tensor or array, or of the first value if there is none.
 
-    Values of which one is a sharded array are returned unchanged.
+    If one of the values is a sharded array, all are returned unchanged.
     """
     if not values or any(isinstance(value, ShardedArray) for value in values):
         return values

@@ -21,7 +21,7 @@ _VALUES = (bool, int, float, complex, str, bytes, np.ndarray, np.generic)
 
 
 class TensorFunction(Function[..., Any]):
-    """A function whose results, numbers and arrays, are returned as tensors; created by ``tf.function``."""
+    """A function that returns numbers and arrays as tensors; created by ``tf.function``."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the Python function, with arguments as tensors if `input_signature` is given."""
@@ -91,7 +91,7 @@ def function(  # noqa: PLR0917  # TensorFlow's
     experimental_compile: bool | None = None,
     experimental_follow_type_hints: bool | None = None,
 ) -> Any:
-    """Mark a function, as :func:`ringlet.function` does. It runs eagerly, and its results become tensors.
+    """Mark a function, as :func:`ringlet.function` does; it runs eagerly, and returns tensors.
 
     Parameters
     ----------

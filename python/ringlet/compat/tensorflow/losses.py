@@ -25,7 +25,7 @@ _EPSILON = 1e-7
 
 
 class Reduction:
-    """Names of reductions (``tf.losses.Reduction``); the strings are accepted in their place."""
+    """Names of reductions (``tf.losses.Reduction``); their values are accepted in their place."""
 
     NONE = "none"
     SUM = "sum"
@@ -33,7 +33,7 @@ class Reduction:
 
 
 class MeanSquaredError:
-    """The mean of squared differences along the last axis, of each example (``tf.losses.MeanSquaredError``).
+    """The mean squared difference of each example, along the last axis (``tf.losses.MeanSquaredError``).
 
     Parameters
     ----------
@@ -80,14 +80,14 @@ class MeanSquaredError:
 
 
 class BinaryCrossentropy(MeanSquaredError):
-    """The mean cross-entropy of labels 0 and 1 along an axis, of each example (``tf.losses.BinaryCrossentropy``).
+    """The mean cross-entropy of each example, with labels 0 and 1, along an axis (``tf.losses.BinaryCrossentropy``).
 
     Parameters
     ----------
     from_logits : bool
         Whether predictions are logits; otherwise they are probabilities.
     label_smoothing : float
-        Between 0 and 1: how much of the label is spread evenly over the classes.
+        From 0 to 1: fraction of the label that is spread evenly over the classes.
     axis : int
         The axis of the classes.
     reduction, name, dtype
@@ -125,7 +125,7 @@ class BinaryCrossentropy(MeanSquaredError):
 
 
 class CategoricalCrossentropy(BinaryCrossentropy):
-    """The cross-entropy of one-hot labels, of each example (``tf.losses.CategoricalCrossentropy``).
+    """The cross-entropy of each example, with a one-hot label (``tf.losses.CategoricalCrossentropy``).
 
     The parameters are those of ``tf.losses.BinaryCrossentropy``.
     """
@@ -141,7 +141,7 @@ class CategoricalCrossentropy(BinaryCrossentropy):
 
 
 class SparseCategoricalCrossentropy(MeanSquaredError):
-    """The cross-entropy of class numbers, of each example (``tf.losses.SparseCategoricalCrossentropy``).
+    """The cross-entropy of each example, with a class number as label (``tf.losses.SparseCategoricalCrossentropy``).
 
     Parameters
     ----------

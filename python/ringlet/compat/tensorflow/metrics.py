@@ -59,11 +59,11 @@ class Sum:
 
     @property
     def variables(self) -> list[Any]:
-        """The variable of the sum."""
+        """A list with the variable of the sum."""
         return [self.total]
 
     def update_state(self, values: Any, sample_weight: Any = None) -> None:
-        """Add values; a weight is that of an element, or of an example: the values of a row of the first axes."""
+        """Add values; `sample_weight` has a weight for each value, or for each example, along the first axes."""
         self._add(*self._weighted(as_numbers(values, self.dtype), sample_weight))
 
     def _weighted(self, values: Array, sample_weight: Any) -> tuple[Array, Array | None]:
@@ -101,8 +101,8 @@ class Sum:
 class Mean(Sum):
     """The weighted mean of all values since the last reset, over all replicas (``tf.metrics.Mean``).
 
-    It has two variables, of the sum and of the weights; see ``tf.metrics.Sum``. Each example counts once, however many
-    values it has: they are averaged first.
+    Two variables hold the sum and the weights; see ``tf.metrics.Sum``. The values of each example are
+    averaged first, so that examples have equal weight.
 
     Parameters
     ----------
@@ -174,13 +174,13 @@ class _Compared(Mean):
 
 
 class Accuracy(_Compared):
-    """How often predictions equal labels (``tf.metrics.Accuracy``), with the parameters of ``tf.metrics.Mean``."""
+    """Fraction of predictions that equal labels (``tf.metrics.Accuracy``); parameters as for ``tf.metrics.Mean``."""
 
     _values = staticmethod(_equal)
 
 
 class BinaryAccuracy(_Compared):
-    """How often labels are 1 for predictions above a threshold, and 0 for others (``tf.metrics.BinaryAccuracy``).
+    """Fraction of predictions, 1 above a threshold, else 0, that equal labels (``tf.metrics.BinaryAccuracy``).
 
     Parameters
     ----------
@@ -200,13 +200,13 @@ class BinaryAccuracy(_Compared):
 
 
 class CategoricalAccuracy(_Compared):
-    """How often the class of a one-hot label has the largest prediction (``tf.metrics.CategoricalAccuracy``)."""
+    """Fraction of one-hot labels whose class has the largest prediction (``tf.metrics.CategoricalAccuracy``)."""
 
     _values = staticmethod(_same_class)
 
 
 class SparseCategoricalAccuracy(_Compared):
-    """How often the class of the label has the largest prediction (``tf.metrics.SparseCategoricalAccuracy``)."""
+    """Fraction of labels whose class has the largest prediction (``tf.metrics.SparseCategoricalAccuracy``)."""
 
     _values = staticmethod(_is_class)
 

@@ -73,7 +73,7 @@ class TensorCalls(strategies.Strategy):
         return result
 
     def gather(self, value: Any, axis: int) -> Any:
-        """Concatenate the components of a value to tensors; see :meth:`ringlet.Strategy.gather`."""
+        """Concatenate the components of a value into tensors; see :meth:`ringlet.Strategy.gather`."""
         return _results(super().gather(_components(value), axis))
 
     def experimental_distribute_dataset(self, dataset: Any, options: Any = None, **kwargs: Any) -> Any:
@@ -284,7 +284,7 @@ class ReplicaContext(strategies.ReplicaContext):
         return super().all_reduce(reduce_op, _all_tensors(value), options, out=out)
 
     def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
-        """Concatenate the arrays of all replicas to tensors; see :meth:`ringlet.ReplicaContext.all_gather`."""
+        """Concatenate the arrays of all replicas into tensors; see :meth:`ringlet.ReplicaContext.all_gather`."""
         return super().all_gather(_all_tensors(value), axis, options)
 
 

@@ -47,7 +47,7 @@ def wrapped(result: Any) -> Any:
 
 
 def as_operand(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Convert an operator's other operand to an array of the tensor's dtype; NotImplemented if its class decides."""
+    """Convert an operator's other operand to an array of the tensor's dtype, or return NotImplemented."""
     value = plain(value)
     if isinstance(value, Tensor):
         if value.dtype != dtype:
@@ -282,7 +282,7 @@ def tensor_of(result: Any) -> Tensor:
 
 
 def as_tensor(value: Any, dtype: Any = None) -> Tensor:
-    """Convert a value to a tensor with TensorFlow's dtypes; writable arrays are copied, sharded arrays unchanged."""
+    """Convert a value to a tensor with TensorFlow's dtypes. Copy writable arrays; return sharded arrays unchanged."""
     if isinstance(value, (Tensor, ShardedArray)) and dtype in (None, value.dtype):
         return cast("Tensor", value)
     array = as_array(value, dtype)

@@ -49,7 +49,7 @@ def _taken(structure: Any, expand_composites: bool) -> tuple[list[Any], nest.PyT
 
 
 def _in_key_order(structure: Any, expand_composites: bool) -> Any:
-    """Replace each `OrderedDict`, of which optree keeps the order, by a dictionary, which is walked in key order."""
+    """Replace each `OrderedDict`, whose order optree keeps, with a dictionary, which is walked in key order."""
 
     def replaced(leaf: Any) -> Any:
         if type(leaf) is not OrderedDict:
@@ -63,7 +63,7 @@ def _in_key_order(structure: Any, expand_composites: bool) -> Any:
 
 
 def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
-    """Return the leaves of a structure; every dictionary, also an `OrderedDict`, is walked in sorted key order.
+    """Return the leaves of a structure; every dictionary, including `OrderedDict`, is walked in sorted key order.
 
     Parameters
     ----------

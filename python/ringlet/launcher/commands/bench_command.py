@@ -74,7 +74,7 @@ def _ranks(num_ranks: int, options: argparse.Namespace) -> list[list[Any]]:
 
 
 def _measure(sizes: tuple[int, ...], dtype: str, member: Member | None = None) -> list[Any]:
-    """Return, for each size, the seconds of all-reduce and of NumPy in each round, and whether the sums are right."""
+    """Return, for each size, the seconds of all-reduce and of NumPy in each round, and whether the sums are correct."""
     results = []
     with member or init_process_group() as rank:
         for size in sizes:

@@ -42,7 +42,7 @@ sys.exit(ctypes.CDLL(None).process_vm_readv(os.getppid(), local, 1, remote, 1, 0
 class Line(NamedTuple):
     """The result of a check; `value` is the number that `found` describes, if there is one.
 
-    With "note", jobs run slower or without a feature; with "problem", a job would stop.
+    A "note" means that jobs run slower or without a feature, a "problem" that a job would stop.
     """
 
     status: Status
@@ -55,7 +55,7 @@ class Line(NamedTuple):
 class Facts(NamedTuple):
     """The inputs of the checks.
 
-    `root` contains ``proc`` and ``sys``. `processes` is the number of the job's processes on this machine.
+    `root` is the folder of ``proc`` and ``sys``. `processes` is the number of the job's processes on this machine.
     """
 
     environ: Mapping[str, str]

@@ -43,7 +43,7 @@ def map(  # shadows the built-in function on purpose
     progress: Callable[[int, int], object] | None = None,
     **unknown: NoReturn,
 ) -> R:
-    """Apply a function to batches of rows on all cores; :meth:`Strategy.map` of the current strategy.
+    """Apply a function to batches of rows on all cores, by :meth:`Strategy.map` of the current strategy.
 
     Outside of every scope, a :class:`~ringlet.MirroredStrategy` over all cores runs it; the first call creates that
     strategy.
@@ -54,7 +54,7 @@ def map(  # shadows the built-in function on purpose
         Called with a batch of rows, not with single rows: the same rows of each of `arrays`. The result of a row must
         not depend on other rows. `fn` must not call collectives.
     *arrays : nested structure of array
-        Split along axis 0; all have the same number of rows. Each is one argument of `fn`, and none is a list.
+        Split along axis 0; all have the same number of rows. Each is one argument of `fn`; lists are not accepted.
     batch_size : int, optional
         Rows of each batch; the last one may have fewer. By default there are four batches for each core.
     progress : callable, optional
@@ -228,7 +228,7 @@ def _join(column: Sequence[Any], rows: int) -> Any:
 
 
 def _hint(rows: int, num_results: int) -> None:
-    """Warn once per process that the function seems to be for one row, given the number of its results."""
+    """Warn once per process that the function seems to process a single row, given its number of results."""
     global _has_hinted
     if not _has_hinted:
         _has_hinted = True

@@ -235,7 +235,7 @@ class RingAllReduce(CoreAllReduce):
 
 
 class HierarchicalCopyAllReduce(CoreAllReduce):
-    """The default algorithm, which adds in a tree, as ``tf.distribute.HierarchicalCopyAllReduce``.
+    """The default algorithm, which adds in tree order, like ``tf.distribute.HierarchicalCopyAllReduce``.
 
     Parameters
     ----------
@@ -272,7 +272,7 @@ class HierarchicalCopyAllReduce(CoreAllReduce):
 
 
 class NcclAllReduce(HierarchicalCopyAllReduce):
-    """The default algorithm, as ``tf.distribute.NcclAllReduce`` for GPU programs; logs a warning once.
+    """The default algorithm, in place of ``tf.distribute.NcclAllReduce`` in GPU programs; logs a warning once.
 
     Parameters
     ----------

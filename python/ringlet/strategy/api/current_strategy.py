@@ -126,7 +126,7 @@ def experimental_set_strategy(strategy: Strategy | None) -> None:
     Parameters
     ----------
     strategy : Strategy or None
-        Replaces the one set by an earlier call; None restores the default strategy.
+        Replaces the strategy set by an earlier call; None restores the default strategy.
 
     Raises
     ------

@@ -99,7 +99,7 @@ class DefaultReplicaContext(ReplicaContext):
 
     @property
     def replica_id_in_sync_group(self) -> int:
-        """0, a plain int as in TensorFlow."""
+        """Index of the only replica: 0, a plain int as in TensorFlow."""
         return 0
 
     def _require_current(self) -> None:

@@ -214,7 +214,7 @@ class DeprecatedCalls(PlainNames):
     def configure(
         self, session_config: Any = None, cluster_spec: Any = None, task_type: Any = None, task_id: Any = None
     ) -> None:
-        """Do nothing: in TensorFlow 1 this prepares sessions, which do not exist here.
+        """Do nothing: TensorFlow 1 prepares sessions, which do not exist in Ringlet.
 
         Parameters
         ----------
@@ -223,7 +223,7 @@ class DeprecatedCalls(PlainNames):
         """
 
     def update_config_proto(self, config_proto: Any) -> Any:
-        """Return the argument: in TensorFlow 1 this prepares sessions, which do not exist here.
+        """Return the argument: TensorFlow 1 prepares sessions, which do not exist in Ringlet.
 
         Parameters
         ----------
@@ -249,7 +249,7 @@ def _pipelines(extended: StrategyExtended) -> list[tuple[InputContext, int]]:
 
 
 def _built(dataset: Any) -> Any:
-    """Return a dataset; one that workers would build is built here, because these iterators run in the coordinator."""
+    """Return a dataset, built here if workers would build it, because these iterators run in the coordinator."""
     build = getattr(dataset, "build", None)
     return dataset if build is None else build()
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class StrategyExtended(ValueCombining, VariableUpdates):
-    """Lower-level half of a strategy (``tf.distribute.StrategyExtended``), which subclasses implement.
+    """Base class of the implementations of strategies (``tf.distribute.StrategyExtended``).
 
     Parameters
     ----------

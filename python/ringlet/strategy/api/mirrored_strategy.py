@@ -54,7 +54,7 @@ class MirroredStrategy(Strategy):
     Parameters
     ----------
     devices : sequence of str or int, optional
-        One device for each replica, such as ``["CPU:0", "CPU:1"]``, or the number of replicas, such as 2 for the same;
+        One device for each replica, such as ``["CPU:0", "CPU:1"]``, or the number of replicas, such as 2;
         the default is all logical devices. Devices are names only: replicas are threads that share the cores and the
         memory of the host.
     cross_device_ops : CrossDeviceOps, optional

@@ -46,7 +46,7 @@ class MultiStepContext:
 
     @property
     def run_op(self) -> None:
-        """None: in TensorFlow 1 it is the graph node that runs the steps, which have already run here."""
+        """None: in TensorFlow 1 it is the graph node that runs the steps, which have already run in Ringlet."""
         return None
 
     def set_last_step_output(self, name: str, output: Any, reduce_op: Any = None) -> None:

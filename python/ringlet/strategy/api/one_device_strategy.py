@@ -33,7 +33,7 @@ class OneDeviceStrategy(Strategy):
     ValueError
         If the device string cannot be parsed.
     TypeError
-        If it is not a string.
+        If `device` is not a string.
 
     Examples
     --------

@@ -43,7 +43,7 @@ class Strategy(DeprecatedCalls):
     Parameters
     ----------
     extended : StrategyExtended
-        The implementation; its hooks run the calls below.
+        The implementation, whose hooks the methods below call.
 
     Notes
     -----
@@ -102,7 +102,7 @@ class Strategy(DeprecatedCalls):
         Returns
         -------
         context manager
-            ``with`` returns the strategy. Scopes of the same strategy may be nested.
+            ``with`` binds the strategy. Scopes of the same strategy may be nested.
 
         Raises
         ------
@@ -170,7 +170,7 @@ class Strategy(DeprecatedCalls):
             Positional arguments. A distributed value in them, at any depth, is replaced by that replica's component;
             replicas share other values.
         kwargs : mapping, optional
-            Keyword arguments, with the same rule.
+            Keyword arguments, treated in the same way.
         options : RunOptions, optional
             ``RunOptions(writable_results=True)`` makes ``all_reduce`` return separate arrays to each replica. As in
             TensorFlow, strategies ignore options that they do not use.
@@ -187,11 +187,11 @@ class Strategy(DeprecatedCalls):
             If `args` is not a list or tuple, or if the replicas return different structures. `TPUStrategy` also raises
             it for more positional arguments than parameters, and for a variable in ``*args``, as in TensorFlow.
         TypeError
-            If `kwargs` is not a mapping, or `fn` is an ``async def``.
+            If `kwargs` is not a mapping, or `fn` is an ``async def`` function.
         RuntimeError
             If called inside a replica, or inside the scope of another strategy.
         Exception
-            The first exception of a replica; a note names the replica. The others are stopped at their next
+            The first exception of a replica; a note names the replica. Other replicas are stopped at their next
             collective, and the strategy stays usable.
 
         Examples
@@ -229,10 +229,10 @@ class Strategy(DeprecatedCalls):
         ----------
         fn : callable
             Called with a batch of rows, not with single rows: the same rows of each of `arrays`. The result of a row
-            must not depend on other rows. `fn` runs in replica context; with several replicas, in other threads than
-            the caller's. It must not call collectives, because replicas run different numbers of batches.
+            must not depend on other rows. `fn` runs in replica context; with several replicas, not in the caller's
+            thread. It must not call collectives, because replicas run different numbers of batches.
         *arrays : nested structure of array
-            Split along axis 0; all have the same number of rows. None is a list. If there are no rows, `fn` is called
+            Split along axis 0; all have the same number of rows. Lists are not accepted. Without rows, `fn` is called
             once with empty arrays.
         batch_size : int, optional
             Rows of each batch; the last one may have fewer. By default there are four batches for each replica.
@@ -289,7 +289,7 @@ class Strategy(DeprecatedCalls):
         Parameters
         ----------
         reduce_op : ReduceOp or str
-            ``SUM`` or ``MEAN``; strings in any case.
+            ``SUM`` or ``MEAN``; strings are case-insensitive.
         value : nested structure
             Usually a :class:`~ringlet.values.PerReplica`. With MEAN, a value that all replicas share is returned
             unchanged.
@@ -344,7 +344,7 @@ class Strategy(DeprecatedCalls):
         Returns
         -------
         nested structure of ndarray
-            Read-only. With one replica its component; a value that is not distributed is returned unchanged.
+            Read-only. With one replica, its component; a value that is not distributed is returned unchanged.
 
         Raises
         ------
@@ -404,14 +404,14 @@ class Strategy(DeprecatedCalls):
         return self._extended._local_results(value)
 
     def group(self, value: Any, name: str | None = None) -> Any:
-        """Wait for the components of a value; returns immediately, because functions run eagerly.
+        """Wait for the components of a value, which are ready because functions run eagerly.
 
         Parameters
         ----------
         value : nested structure
             The result of :meth:`run` or of an assignment.
         name : str, optional
-            Selects the result None, as in TensorFlow.
+            If given, the result is None, as in TensorFlow.
 
         Returns
         -------
@@ -496,13 +496,13 @@ class Strategy(DeprecatedCalls):
     distribute_dataset = experimental_distribute_dataset
 
     def distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any = None) -> Any:
-        """Distribute the batches of a dataset that a function creates over the replicas.
+        """Create datasets with a function, and distribute their batches over the replicas.
 
         Parameters
         ----------
         dataset_fn : callable
             Takes a :class:`ringlet.data.InputContext` and returns a dataset of batches for one replica. It is called
-            once per worker, or once per replica if the options say PER_REPLICA.
+            once per worker, or once per replica if the options request PER_REPLICA.
         options : ringlet.data.InputOptions, optional
 
         Returns

@@ -25,7 +25,7 @@ class ValueCombining(ExtendedBase):
         Parameters
         ----------
         reduce_op : ReduceOp or str
-            ``SUM`` or ``MEAN``; strings in any case.
+            ``SUM`` or ``MEAN``; strings are case-insensitive.
         value : nested structure
             As for :meth:`ringlet.Strategy.reduce`.
         destinations : str, variable, DistributedValues or ndarray
@@ -73,7 +73,7 @@ class ValueCombining(ExtendedBase):
         value_destination_pairs: Iterable[tuple[Any, Any]],
         options: CommunicationOptions | None = None,
     ) -> list[Any]:
-        """Combine many values, each as by :meth:`reduce_to`.
+        """Combine many values, each as :meth:`reduce_to` does.
 
         Parameters
         ----------
@@ -146,7 +146,7 @@ class ValueCombining(ExtendedBase):
     # --- hooks --------------------------------------------------------------------------------------------------------
 
     def _reduce(self, op: ReduceOp, value: Any) -> Any:
-        """Implement ``strategy.reduce`` without an axis; calls :meth:`_reduce_to` unless overridden."""
+        """Implement ``strategy.reduce`` without an axis; by default, call :meth:`_reduce_to`."""
         return self._local_results(self._reduce_to(op, value, "CPU:0", None))[0]
 
     def _reduce_to(self, op: ReduceOp, value: Any, destinations: Any, options: CommunicationOptions | None) -> Any:
@@ -156,11 +156,11 @@ class ValueCombining(ExtendedBase):
     def _batch_reduce_to(
         self, op: ReduceOp, pairs: list[tuple[Any, Any]], options: CommunicationOptions | None
     ) -> list[Any]:
-        """Implement :meth:`batch_reduce_to`; calls :meth:`_reduce_to` for each pair unless overridden."""
+        """Implement :meth:`batch_reduce_to`; by default, call :meth:`_reduce_to` for each pair."""
         return [self._reduce_to(op, value, destinations, options) for value, destinations in pairs]
 
     def _broadcast_to(self, tensor: Any, destinations: Any) -> Any:
-        """Implement :meth:`broadcast_to`; returns the value itself unless overridden."""
+        """Implement :meth:`broadcast_to`; by default, return the value itself."""
         return tensor
 
     def _gather(self, value: Any, axis: int) -> Any:

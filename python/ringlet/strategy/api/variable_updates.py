@@ -36,14 +36,14 @@ class VariableUpdates(ExtendedBase):
             assignments to `var` change that component.
         args : list or tuple
         kwargs : mapping, optional
-            Distributed values in them are replaced by that component's part.
+            Distributed values in `args` and `kwargs` are replaced by that component's part.
         group : bool
             False returns a tuple with the result for each component, instead of a distributed value.
 
         Returns
         -------
         nested structure
-            Of :class:`~ringlet.values.Mirrored`, or of tuples if `group` is False; bare with one component.
+            With :class:`~ringlet.values.Mirrored` leaves, or tuples if `group` is False; bare with one component.
 
         Raises
         ------

@@ -27,7 +27,7 @@ def check_arguments(args: Any, kwargs: Any) -> None:
 
 
 def check_function(fn: Any) -> None:
-    """Raise TypeError unless a step function can be called, and is not an ``async def``, which would not be awaited."""
+    """Raise TypeError unless a step function can be called and is not ``async``, which would not be awaited."""
     if not callable(fn):
         raise TypeError(
             f"{type(fn).__name__!r} object is not callable: run calls a function, got {fn!r}. Write "

@@ -31,7 +31,7 @@ def require_cross_replica(
 
 
 def require_replica(replica: context.Mode) -> None:
-    """Raise RuntimeError unless a replica context is the current one."""
+    """Raise RuntimeError unless `replica` is the current replica context."""
     mode = context.current()
     if mode is replica:
         return

@@ -37,7 +37,7 @@ def as_op(op: ReduceOp) -> Op:
 
 
 def parse_reduce_op(op: Any) -> ReduceOp:
-    """Return the operation for a name, in any case; an operation is returned unchanged."""
+    """Return the operation for a case-insensitive name; return an operation unchanged."""
     if isinstance(op, ReduceOp):
         return op
     if not isinstance(op, str):

@@ -81,7 +81,7 @@ class Shapes:
             )
 
     def explain(self, replica: int, call: str, error: CollectiveMismatchError) -> CollectiveMismatchError:
-        """Return the error for a mismatch; it names the array libraries if they differ, else it is the core's."""
+        """Return the error for a mismatch; it names the array libraries if they differ, and is otherwise the core's."""
         calls = [line for line in str(error).splitlines() if line.lstrip().startswith("rank ")]
         if not all(f"{call}(" in line for line in calls):
             return error

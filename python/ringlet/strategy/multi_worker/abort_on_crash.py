@@ -17,7 +17,7 @@ _PACKAGE = str(Path(__file__).resolve().parents[1])
 
 
 class Abortable(Protocol):
-    """Base class of objects that an uncaught exception aborts."""
+    """Interface of objects that an uncaught exception aborts."""
 
     def abort(self, reason: str) -> None:
         """Make all workers fail with this reason."""

@@ -34,7 +34,7 @@ def reduce_over_workers(
     """Combine values of the replicas of all workers in one pass, bit for bit as a replica's all_reduce does.
 
     `values` holds, for each leaf of `shape`, the components of this process, which may be nested structures. If the
-    structures of one process differ, it alone raises InvalidArgumentError; if workers differ, all raise
+    structures of one process differ, only that process raises InvalidArgumentError; if workers differ, all raise
     CollectiveMismatchError.
     """
     flat = [leaf_columns([read_component(part) for part in components], "reduce") for components in values]

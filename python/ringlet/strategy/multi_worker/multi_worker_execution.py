@@ -110,8 +110,8 @@ class WorkerRun(ReplicaRun):
 
     Takes the arguments of :class:`ReplicaRun`. The replicas of this process have a separate group for ``merge_call``,
     from which a replica departs when it ends. It cannot depart from the group of all replicas, which outlives this run.
-    Instead, a replica that ends checks whether another one of this process waits for it in a call of that group, and if
-    so aborts the group, because the call could never complete.
+    Instead, a replica that ends checks whether another one in this process waits for it in a call of that group. In
+    that case it aborts the group, because the call could never complete.
     """
 
     def __init__(

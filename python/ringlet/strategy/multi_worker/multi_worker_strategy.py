@@ -41,10 +41,10 @@ _log = logging.getLogger(__name__)
 class MultiWorkerMirroredStrategy(Strategy):
     """Runs each step on the replicas of several processes and keeps them equal.
 
-    (``tf.distribute.MultiWorkerMirroredStrategy``.) Each process runs the same program and is one worker of the cluster
-    that the environment describes: ``ringlet run``, ``TF_CONFIG``, torchrun, mpirun or srun. The rendezvous of
-    the workers takes place at the first call that needs all of them, such as the first variable, not when the strategy
-    is created. Without a cluster, this process is the only worker.
+    Corresponds to ``tf.distribute.MultiWorkerMirroredStrategy``. Each process runs the same program and is one worker
+    of the cluster that the environment describes: ``ringlet run``, ``TF_CONFIG``, torchrun, mpirun or srun. The
+    rendezvous of the workers takes place at the first call that needs all of them, such as the first variable, not when
+    the strategy is created. Without a cluster, this process is the only worker.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class MultiWorkerMirroredStrategy(Strategy):
     Raises
     ------
     ValueError
-        If an argument has the wrong type, or the cluster cannot consist of workers; see
+        If an argument has the wrong type, or the cluster is invalid; see
         :class:`~ringlet.errors.ClusterConfigError`.
 
     Notes
@@ -95,7 +95,7 @@ class MultiWorkerMirroredStrategy(Strategy):
 
 
 class _AcceptsBothSpellings(type):
-    """Metaclass of the experimental class: instances of the other class count as its instances."""
+    """Metaclass of the experimental class: every MultiWorkerMirroredStrategy is an instance of that class."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, MultiWorkerMirroredStrategy)
@@ -125,7 +125,7 @@ class ExperimentalMultiWorkerMirroredStrategy(MultiWorkerMirroredStrategy, metac
 
 
 class MultiWorkerMirroredExtended(MirroredExtended):
-    """Implementation of :class:`MultiWorkerMirroredStrategy`; with one worker, it behaves like MirroredStrategy's."""
+    """Implementation of :class:`MultiWorkerMirroredStrategy`; with one worker, it behaves as in MirroredStrategy."""
 
     def __init__(self, container_strategy: Strategy, cluster_resolver: Any, options: Any) -> None:
         if not isinstance(options, CommunicationOptions):

@@ -33,7 +33,7 @@ from ringlet.strategy.replica.watchdog import call_later
 
 _log = logging.getLogger(__name__)
 
-# Of a cluster spec in messages.
+# Maximum length of a cluster spec in messages.
 _MOST_SPEC_CHARACTERS = 300
 MIXED_VARIABLE = "RINGLET_MIXED_SCRIPTS"
 

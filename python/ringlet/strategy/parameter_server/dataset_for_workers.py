@@ -11,7 +11,7 @@ from ringlet.data import DistributedDataset
 class DatasetForWorkers(DistributedDataset):
     """A distributed dataset that each worker builds for itself by calling `make`, without sharding.
 
-    It is passed to ``ClusterCoordinator.create_per_worker_dataset``.
+    Pass the dataset to ``ClusterCoordinator.create_per_worker_dataset``.
     """
 
     def __init__(self, make: Callable[[], Any]) -> None:

@@ -42,7 +42,7 @@ _WORKER_DEVICE = "/device:CPU:0"
 
 
 class ParameterServerStrategy(Strategy):
-    """Workers update variables on parameter servers asynchronously (``tf.distribute.ParameterServerStrategy``).
+    """Updates shared variables from workers asynchronously (``tf.distribute.ParameterServerStrategy``).
 
     Create the strategy in the coordinator, create variables in its scope, and schedule functions on the workers with a
     ``ClusterCoordinator``. Functions do not wait for each other: each reads the current values of variables.
@@ -64,7 +64,7 @@ class ParameterServerStrategy(Strategy):
     ValueError
         If the cluster is empty, has unknown jobs, or lacks a worker or a parameter server.
     TypeError
-        If an argument has another type.
+        If an argument has the wrong type.
 
     Examples
     --------

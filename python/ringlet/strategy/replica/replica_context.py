@@ -134,22 +134,22 @@ class ReplicaContext(context.Mode):
     def all_reduce(self, reduce_op: Any, value: Any, options: Any = None, *, out: Any = None) -> Any:
         """Combine the arrays of all replicas; every replica gets the result.
 
-        All arrays of a nested structure are combined in one pass, so combine many in one call.
+        All arrays of a nested structure are combined in one pass, so pass many arrays in one call.
 
         Parameters
         ----------
         reduce_op : ReduceOp or str
-            ``SUM`` or ``MEAN``; strings in any case. As in TensorFlow, an object that is neither is read as SUM.
+            ``SUM`` or ``MEAN``; strings are case-insensitive. As in TensorFlow, any other object is read as SUM.
         value : nested structure of array-like
             This replica's arrays: the same structure, shapes and dtypes on all replicas, any memory layout. They must
-            not be written to during the call. The IndexedSlices of all replicas become one with the rows of all,
+            not be written to during the call. The IndexedSlices of all replicas are joined: their rows are
             concatenated.
         options : CommunicationOptions, optional
             ``implementation="RING"`` selects the ring; ``bytes_per_pack`` splits the structure into passes;
             ``timeout_seconds`` limits how long this replica waits.
         out : nested structure of ndarray, optional
-            Arrays for the results, in the structure of `value`. Pass it on all replicas or on none. The MEAN of
-            integers is a float64, except with one replica, which gets its integers back as in TensorFlow.
+            Arrays for the results, in the structure of `value`. Pass `out` on all replicas or on none. The MEAN of
+            integers is float32 (8 and 16 bits) or float64; a single replica gets its integers back, as in TensorFlow.
 
         Returns
         -------
@@ -267,7 +267,7 @@ class ReplicaContext(context.Mode):
         ----------
         merge_fn : callable
             Called with the strategy and the regrouped arguments: objects identical on all replicas are passed bare,
-            others as :class:`~ringlet.values.PerReplica`. The function that replica 0 passes is the one called.
+            others as :class:`~ringlet.values.PerReplica`. The function of replica 0 is called.
         args : list or tuple
         kwargs : mapping, optional
             This replica's arguments.
@@ -280,7 +280,7 @@ class ReplicaContext(context.Mode):
         Raises
         ------
         CollectiveMismatchError
-            On all waiting replicas, if another one returned or made a different call.
+            On all waiting replicas, if another replica returned or made a different call.
         RuntimeError
             If called outside of this replica.
         ValueError

@@ -1,9 +1,9 @@
 """Helper threads and the collective group of a strategy's replicas, and the pool that keeps them between runs.
 
-A `ReplicaThreads` has a claim counter, P-1 helper threads beside the thread that calls ``run``, and a group with one
-rank for each replica. A strategy keeps the free `ReplicaThreads` in a pool: each run acquires one and releases it, so
-that concurrent and nested runs have separate ones. Helpers refer to their `ReplicaThreads` and never to the strategy,
-which can therefore be collected while they are parked.
+For P replicas, a `ReplicaThreads` has a claim counter, P-1 helper threads beside the thread that calls ``run``, and a
+group of P ranks. A strategy keeps the free `ReplicaThreads` in a pool: each run acquires one and releases it, so
+that concurrent and nested runs have separate threads. Helpers refer to their `ReplicaThreads` and never to the
+strategy, which can therefore be collected while they are parked.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _INTERPRETER_ENDS = "the interpreter is ending"
 
 
 class Work(Protocol):
-    """Base class of the work that helpers execute."""
+    """Interface of the work that helpers execute."""
 
     def execute(self, replica: int) -> None:
         """Run one replica to its end; never raises."""
@@ -73,7 +73,7 @@ class ReplicaThreads:
         self.members: list[Member] = [self.group.member(rank) for rank in range(self._num_replicas)]
 
     def prepare(self, work: Work, caller_runs: bool = True) -> None:
-        """Prepare for a run, whose replicas may be claimed after ``claims.open()``, by the caller if it runs any."""
+        """Prepare for a run; its replicas may be claimed after ``claims.open()``, by the caller if `caller_runs`."""
         if self.group.failure is not None:
             self._new_group(self.group.epoch + 1)
         if self._has_departures:

@@ -107,7 +107,7 @@ class ReplicaRun:
         keywords: Sequence[Mapping[str, Any]],
         timeout_seconds: float,
     ) -> list[Any]:
-        """Run all replicas and return their results; a caller that runs replicas takes those that no helper claims.
+        """Run all replicas and return their results; a caller that runs replicas takes the unclaimed ones.
 
         `rows` and `keywords` hold the arguments of each replica; the time-out limits the wait for helpers.
         """

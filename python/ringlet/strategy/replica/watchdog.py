@@ -16,7 +16,7 @@ from ringlet.errors import CollectiveAborted, DeadlineExceededError
 class Watchdog:
     """A context manager that aborts a group when a replica has waited too long.
 
-    After that time (0: no limit), `abort` is called in another thread with the result of `reason`, and makes every call
+    After `seconds` (0: no limit), `abort` is called in another thread with the result of `reason`, and makes every call
     of the group raise `CollectiveAborted`; the ``with`` statement then raises DeadlineExceededError.
     """
 
@@ -41,7 +41,7 @@ class Watchdog:
             return
         _timer.remove(self._entry)
         if self._text is not None and (error is None or isinstance(error, CollectiveAborted)):
-            raise DeadlineExceededError(self._text) from None  # hides `error`, its consequence
+            raise DeadlineExceededError(self._text) from None  # replaces `error`, which the abort caused
 
     def _expire(self) -> None:
         text = self._reason()
@@ -112,7 +112,7 @@ def call_later(seconds: float, action: Callable[[], None]) -> None:
 
 def _after_fork_in_child() -> None:
     global _timer
-    _timer = _Timer()  # the thread of the previous one exists only in the parent
+    _timer = _Timer()  # the previous timer's thread exists only in the parent
 
 
 if hasattr(os, "register_at_fork"):

@@ -120,7 +120,7 @@ class TPUExtended(MirroredExtended):
 
     @property
     def experimental_require_static_shapes(self) -> bool:
-        """True, as in TensorFlow, although arrays of any shape work here."""
+        """True, as in TensorFlow, although arrays of any shape are supported."""
         return True
 
     @property
@@ -241,7 +241,7 @@ def checked_logical_device(logical_device_id: Any) -> int:
 
 
 def _on_device(combined: Any, destinations: Any) -> Any:
-    """Return a combined value bare if its destinations are a single device."""
+    """Unwrap a combined value if its destination is a single device."""
     if isinstance(combined, DistributedValues) and not isinstance(destinations, DistributedValues):
         return combined.values[0]
     return combined
@@ -269,7 +269,7 @@ def _checked_assignment(assignment: Any) -> DeviceAssignment | None:
 
 
 def _tpu_devices(devices: Sequence[Any], assignment: DeviceAssignment | None) -> NDArray[np.object_]:
-    """Return the full names of the logical devices, [replica, logical device]."""
+    """Return the full names of the logical devices, indexed by [replica, logical device]."""
     names = [device.name for device in devices if "device:TPU:" in device.name]
     if not names:
         raise NotFoundError(

@@ -127,8 +127,8 @@ class TPUStrategy(TPUStrategyBase):
         ------
         PartitionError
             In this order: if the number of partition dimensions is not ``tensor.ndim``, a dimension is not a multiple
-            of its entry, the product of the entries is not the number of logical devices, or an entry is negative. It
-            is a ``ValueError``.
+            of its entry, the product of the entries is not the number of logical devices, or an entry is negative. A
+            PartitionError is a ``ValueError``.
         TypeError
             If the partition dimensions are not a list of integers, or the tensor cannot be converted to an array.
 
@@ -169,7 +169,7 @@ class TPUStrategy(TPUStrategyBase):
         ValueError
             If the strategy was created with ``experimental_spmd_xla_partitioning=True``, or the device does not exist.
         TypeError
-            If the device is not an integer.
+            If `logical_device_id` is not an integer.
 
         Examples
         --------
