@@ -59,6 +59,21 @@ def test_ringlet_run_starts_the_workers_with_their_prefixes(hosts):
     assert sorted(line[:5] for line in output.splitlines()) == ["[w0] ", "[w1] ", "[w2] "], output
 
 
+@pytest.mark.parametrize(
+    ("lost", "status", "words"),
+    [(0, 3, "exited with status 3"), (2, 139, r"was killed by SIGSEGV \(signal 11\)")],
+)
+def test_ringlet_run_fails_with_a_rank_that_the_others_survive(hosts, lost, status, words):
+    rank = "import os, sys, time; rank = int(os.environ['OMPI_COMM_WORLD_RANK'])"
+    ending = f"sys.exit({status}) if {status} < 128 else os.kill(os.getpid(), {status} - 128)"
+    path = hosts.folder / "program.py"
+    path.write_text(f"{rank}\nif rank == {lost}: {ending}\n")
+    output, _ = (process := hosts.launch_with_ringlet([2, 1], [str(path)])).communicate(timeout=60)
+    assert process.returncode == status, output
+    assert re.search(f"ringlet run: worker {lost} of 3 {words}", output), output
+    assert "\x01" not in output
+
+
 def test_ringlet_run_simulates_hosts(tmp_path):
     program = [str(PROGRAMS / "training_program.py"), str(tmp_path)]
     command = [sys.executable, "-m", "ringlet", "run", "--simulate-hosts", "3x1", *program]
@@ -148,12 +163,16 @@ class Loop:
             time.sleep(0.05)
 
 
-@pytest.mark.parametrize("lost", [0, 1, 2, 3])
-def test_a_killed_rank_is_named_by_all_others(hosts, lost):
-    loop = Loop(hosts)
+@pytest.mark.parametrize(("lost", "uses_ringlet"), [(0, False), (1, True), (2, False), (3, True)])
+def test_a_killed_rank_is_named_by_all_others(hosts, lost, uses_ringlet):
+    program = [str(PROGRAMS / "loop_program.py"), str(hosts.folder), "20"]
+    loop = Loop(hosts, hosts.launch_with_ringlet([2, 2], program) if uses_ringlet else None)
     os.kill(loop.pids[lost], signal.SIGKILL)
     loop.check_lost([rank for rank in range(4) if rank != lost], [lost], 1.0)
     loop.check_exit()
+    if uses_ringlet:
+        output, _ = loop.process.communicate(timeout=20)
+        assert loop.process.returncode == 137, output
 
 
 def test_a_killed_host_is_named_by_the_other(hosts):
