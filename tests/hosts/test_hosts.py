@@ -81,7 +81,7 @@ def test_ringlet_run_simulates_hosts(tmp_path):
     assert sorted(line[:5] for line in output.splitlines()) == ["[w0] ", "[w1] ", "[w2] "], output
 
 
-def test_tf_config_may_name_the_hosts(hosts):
+def test_tf_config_may_name_the_hosts_of_strategies(hosts):
     program = (
         "import json, os; rank = int(os.environ['OMPI_COMM_WORLD_RANK']); "
         f"workers = [f'{{a}}:{{p}}' for a in {hosts.addresses} for p in (1, 2)]; "
@@ -89,7 +89,9 @@ def test_tf_config_may_name_the_hosts(hosts):
         "os.environ['TF_CONFIG'] = json.dumps({'cluster': {'worker': workers}, 'task': task}); "
         "import ringlet; strategy = ringlet.MultiWorkerMirroredStrategy(); "
         "total = strategy.run(lambda: ringlet.replica_context().all_reduce('SUM', 1 + rank)); "
-        "print(f'rank {rank} of {ringlet.size()}, {ringlet.local_rank()} here: {total}', flush=True)"
+        "tpu = ringlet.TPUStrategy(ringlet.cluster_resolver.TPUClusterResolver(accelerator_type='v4-32')); "
+        "cores = tpu.reduce('SUM', tpu.run(lambda: 1.0), axis=None); "
+        "print(f'rank {rank} of {ringlet.size()}, {ringlet.local_rank()} here: {total}, {cores} cores', flush=True)"
     )
     path = hosts.folder / "program.py"
     path.write_text(program)
@@ -97,7 +99,7 @@ def test_tf_config_may_name_the_hosts(hosts):
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 0, output
     for rank in range(4):
-        assert f"rank {rank} of 4, {rank % 2} here: 10" in output
+        assert f"rank {rank} of 4, {rank % 2} here: 10, 32.0 cores" in output
 
 
 def test_ringlet_run_ends_after_a_cut_cable(hosts):

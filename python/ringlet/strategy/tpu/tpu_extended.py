@@ -78,8 +78,8 @@ class TPUExtended(MirroredExtended):
         mode = context.current()
         replica = 0 if mode is None else mode.local_replica_id or mode.update_replica_id or 0
         if replica not in self._groups:
-            names = tuple(self.tpu_devices[replica])
-            self._groups[replica] = DeviceGroup(len(names), names, assignment=self.device_assignment, replica=replica)
+            names, number = tuple(self.tpu_devices[replica]), self._first_replica + replica
+            self._groups[replica] = DeviceGroup(len(names), names, assignment=self.device_assignment, replica=number)
         return self._groups[replica]
 
     @property
@@ -178,7 +178,7 @@ class TPUExtended(MirroredExtended):
             if not isinstance(value, PerReplica):
                 value = PerReplica(tuple(map(read_component, value.values)))
             if op is ReduceOp.MEAN:
-                _refuse_integers(value, len(self._devices))
+                _refuse_integers(value, self._num_replicas_in_sync)
         elif nest.is_nested(value):
             value = nest.map_structure(lambda leaf: self._reducible(op, leaf), value)
         return value
