@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.hosts.disturbed_network import TUN
 from tests.hosts.simulated_hosts import REQUIRES_HOSTS, simulated_hosts
 
 pytestmark = REQUIRES_HOSTS
@@ -114,17 +115,22 @@ def test_ringlet_run_ends_after_a_cut_cable(hosts):
     loop.check_exit()
 
 
-@pytest.mark.parametrize("how", ["delay 200ms", "loss 5%", "delay 10ms reorder 25% 50%"])
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists(TUN), reason=f"requires {TUN}")
+@pytest.mark.parametrize(
+    "how", [{"delay_seconds": 0.2}, {"loss": 0.05}, {"delay_seconds": 0.01, "overtaking": 0.25}], ids=str
+)
 def test_a_slow_or_unreliable_network_changes_no_result(hosts, how):
-    if not hosts.disturb(how):
-        pytest.skip("this system has no netem")
+    network = hosts.disturb(**how)
     program = [sys.executable, str(PROGRAMS / "loop_program.py"), str(hosts.folder), "4"]
     process = hosts.launch([1, 1], program)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=120)
     for rank in range(2):
         end = json.loads((hosts.folder / f"end{rank}").read_text())
         assert (end["error"], end["wrong"]) == ("NoneType", 0), output
         assert end["count"] > 0
+    assert network.num_forwarded > 1000
+    assert (network.num_lost > 0) == ("loss" in how)
 
 
 class Loop:
