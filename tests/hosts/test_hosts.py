@@ -116,7 +116,7 @@ def test_ringlet_run_ends_after_a_cut_cable(hosts):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not os.path.exists(TUN), reason=f"requires {TUN}")
+@pytest.mark.skipif(not Path(TUN).exists(), reason=f"requires {TUN}")
 @pytest.mark.parametrize(
     "how", [{"delay_seconds": 0.2}, {"loss": 0.05}, {"delay_seconds": 0.01, "overtaking": 0.25}], ids=str
 )
