@@ -12,7 +12,7 @@ import torch
 from torch.distributed import ReduceOp
 
 from ringlet.collectives import Member
-from ringlet.collectives.operation_queue import OperationQueue
+from ringlet.collectives.operation_queue import Finished, OperationQueue
 from ringlet.errors import InvalidArgumentError
 from ringlet.torch.sparse_sums import all_reduce_sparse
 from ringlet.torch.tensors import Flat, Reduction, checked, copy_parts, item_count, joined, reduction_of
@@ -21,6 +21,10 @@ from ringlet.torch.works import RingletWork
 __all__ = ["CollectiveCalls", "listed"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
+
+
+# The handle of a successful synchronous call: torch only waits for it.
+_SUCCEEDED = RingletWork(Finished(None), [])
 
 
 class CollectiveCalls:
@@ -37,7 +41,9 @@ class CollectiveCalls:
     def _run(self, call: str, run: Callable[[], Any], results: Sequence[Any], opts: Any = None) -> RingletWork:
         """Start an operation; a synchronous one runs in the calling thread."""
         self._check_usable(call)
-        return RingletWork(self._operations.run(run, call, getattr(opts, "asyncOp", True)), results)
+        is_async = opts is None or getattr(opts, "asyncOp", True)
+        done = self._operations.run(run, call, is_async)
+        return _SUCCEEDED if not is_async and done.exception() is None else RingletWork(done, results)
 
     # --- reductions ---------------------------------------------------------------------------------------------------
 
@@ -381,5 +387,6 @@ def _one(tensors: Any, call: str) -> Any:
 
 
 def _check_dtypes(call: str, tensors: Iterable[Any]) -> None:
-    if len(dtypes := {str(tensor.dtype) for tensor in tensors}) > 1:
-        raise InvalidArgumentError(f"{call} got tensors of {' and '.join(sorted(dtypes))}: pass tensors of one dtype.")
+    if len(dtypes := {tensor.dtype for tensor in tensors}) > 1:
+        names = " and ".join(sorted(map(str, dtypes)))
+        raise InvalidArgumentError(f"{call} got tensors of {names}: pass tensors of one dtype.")
