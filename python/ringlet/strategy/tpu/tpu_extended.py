@@ -214,6 +214,8 @@ class TPUExtended(MirroredExtended):
         from ringlet.data.distribution.per_host_pipelines import distribute_to_hosts  # imported on first use
 
         refuse_per_replica(self, options)
+        if self._worker_arguments():
+            return super()._distribute_dataset(dataset, options, uneven)
         return distribute_to_hosts(dataset, self._replicas_of_hosts(), options, uneven=uneven)
 
     def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
@@ -222,6 +224,8 @@ class TPUExtended(MirroredExtended):
         )
 
         refuse_per_replica(self, options)
+        if self._worker_arguments():
+            return super()._distribute_datasets_from_function(dataset_fn, options)
         return distribute_to_hosts_from_function(dataset_fn, self._replicas_of_hosts(), options)
 
     def _replicas_of_hosts(self) -> list[int]:

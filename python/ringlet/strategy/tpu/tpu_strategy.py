@@ -56,8 +56,8 @@ class TPUStrategy(TPUStrategyBase):
     """Runs each step on the replicas of a modelled TPU slice (``tf.distribute.TPUStrategy``).
 
     Replicas are threads that share the cores and the memory of this host. Each has the logical devices of the
-    assignment, on which tensors may be laid out. In a job with one worker for each host that has a replica, each worker
-    runs the replicas of one host, and the strategy combines them as a ``MultiWorkerMirroredStrategy`` does.
+    assignment, on which tensors may be laid out. In a job with as many workers as the replicas have hosts, each worker
+    runs the replicas of one host.
 
     Parameters
     ----------
@@ -76,8 +76,8 @@ class TPUStrategy(TPUStrategyBase):
     TypeError
         If the assignment is not a DeviceAssignment, or the resolver not a TPUClusterResolver.
     ValueError
-        If there are no replicas, or more than 4,096; or if each host is a worker, but the hosts do not have equal
-        numbers of consecutive replicas.
+        If there are no replicas, or more than 4,096, or if hosts are workers, but do not have equal numbers of
+        consecutive replicas.
 
     Examples
     --------
@@ -257,11 +257,13 @@ class ExperimentalTPUStrategy(TPUStrategyBase):
 
 def _extended(*args: Any, **kwargs: Any) -> TPUExtended:
     extended = TPUExtended(*args, **kwargs)
-    if len(extended.input_devices) < 2:
-        return extended
-    from ringlet.strategy.tpu.tpu_workers import TPUWorkersExtended, is_worker  # imported on first use
+    num_hosts = len(extended.input_devices)
+    if num_hosts > 1:
+        from ringlet.strategy.tpu.tpu_workers import TPUWorkersExtended, has_workers  # imported on first use
 
-    return TPUWorkersExtended(*args, **kwargs) if is_worker(extended) else extended
+        if has_workers(num_hosts):
+            return TPUWorkersExtended(*args, **kwargs)
+    return extended
 
 
 def _array(tensor: Any) -> Any:
