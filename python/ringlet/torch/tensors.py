@@ -17,6 +17,7 @@ from ringlet.errors import InvalidArgumentError
 __all__ = [
     "Flat",
     "Reduction",
+    "as_array",
     "check_writable",
     "checked",
     "copy_parts",
@@ -192,10 +193,6 @@ class Reduction:
         if self._is_widened:
             tensor = tensor.float()
         return tensor.resolve_conj().resolve_neg().contiguous()
-
-    def array(self, tensor: Any) -> Array:
-        """Return the array of a contiguous tensor."""
-        return as_array(tensor)
 
     def finish(self, result: Any, out: Any) -> None:
         """Store a combined tensor in `out`, which may be the same tensor."""
