@@ -1,7 +1,9 @@
 """Measures all-reduce over two simulated hosts beside Open MPI's own ``Allreduce``, under the same flags.
 
 Run as root, as ``python -m bench.hosts``, in an environment with ``ringlet[mpi]``; the hosts are network namespaces.
-A ratio above 1 means that ringlet is faster; both alternate in rounds, and the median of the rounds is reported.
+``Sendrecv`` exchanges the whole array between the first ranks of the hosts, in both directions at once: the bytes that
+an all-reduce over two hosts must move. A ratio above 1 means that ringlet is faster; the calls alternate in rounds, and
+the median of the rounds is reported.
 """
 
 from __future__ import annotations
@@ -31,12 +33,14 @@ def _measure(sizes: Sequence[int], rounds: int) -> None:
     member = init_process_group(timeout_seconds=120)
     from mpi4py import MPI  # after the group, which has loaded it
 
-    world = MPI.COMM_WORLD
+    world, half = MPI.COMM_WORLD, member.num_ranks // 2
+    partner = {0: half, half: 0}.get(member.rank)  # only the first ranks of the hosts exchange
     for size in sizes:
-        x, ours, theirs = (np.full(size // 4, member.rank + 1, np.float32) for _ in range(3))
+        x, ours, theirs, other = (np.full(size // 4, member.rank + 1, np.float32) for _ in range(4))
         calls: dict[str, Callable[[], Any]] = {
             "ringlet": lambda x=x, ours=ours: member.all_reduce(x, out=ours),
             "Allreduce": lambda x=x, theirs=theirs: world.Allreduce(x, theirs),
+            "Sendrecv": lambda x=x, other=other: partner is not None and world.Sendrecv(x, partner, recvbuf=other),
         }
         for call in calls.values():
             call()
@@ -50,8 +54,8 @@ def _measure(sizes: Sequence[int], rounds: int) -> None:
                 seconds[name].append(_seconds_of_each(call, count))
         if member.rank == 0:
             medians = [format_seconds(Statistics(tuple(seconds[name])).median) for name in calls]
-            gain = ratios(seconds["Allreduce"], seconds["ringlet"]).median
-            print(f"| {format_bytes(size)} | {' | '.join(medians)} | {gain:.2f} |", flush=True)
+            gains = [f"{ratios(seconds[name], seconds['ringlet']).median:.2f}" for name in ("Allreduce", "Sendrecv")]
+            print(f"| {format_bytes(size)} | {' | '.join([*medians, *gains])} |", flush=True)
     member.close()
 
 
@@ -67,6 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.hosts", description=__doc__)
     parser.add_argument("--sizes", type=parse_sizes, default=parse_sizes(_SIZES), help=f"of the array ({_SIZES})")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rate", help="of each host's outgoing traffic, as tc writes it, such as 1gbit")
     parser.add_argument("--on-ranks", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.on_ranks:
@@ -77,9 +82,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sizes = ",".join(f"{size}B" for size in options.sizes)
     program = [sys.executable, "-m", "bench.hosts", "--on-ranks", "--sizes", sizes, "--rounds", str(options.rounds)]
     for slots in ([1, 1], [2, 2]):
-        print(f"\n2 hosts x {slots[0]}\n\n| array | ringlet | Allreduce | Allreduce / ringlet |")
-        print("| --- | --- | --- | --- |")
+        shaped = f", {options.rate}" if options.rate else ""
+        print(
+            f"\n2 hosts x {slots[0]}{shaped}\n\n| array | ringlet | Allreduce | Sendrecv | Allreduce / ringlet | ",
+            end="",
+        )
+        print("Sendrecv / ringlet |\n| --- | --- | --- | --- | --- | --- |")
         with simulated_hosts() as hosts:
+            for name in hosts.names if options.rate else ():
+                shape = f"tc -n {name} qdisc add dev net root tbf rate {options.rate} burst 256kb latency 100ms"
+                subprocess.run(shape.split(), check=True)
             process = hosts.launch(slots, program)
             output, _ = process.communicate(timeout=600)
             print("\n".join(line for line in output.splitlines() if line.startswith("|")))

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from ringlet.launcher import simulated_hosts as simulation
+from tests.hosts.disturbed_network import DisturbedNetwork
 
 REQUIRES_HOSTS = [
     pytest.mark.skipif(
@@ -33,6 +34,7 @@ class Hosts:
         self._hosts = hosts
         self.names, self.addresses, self.folder, self.stop = hosts.names, hosts.addresses, hosts.folder, hosts.stop
         self.processes: list[subprocess.Popen[str]] = []
+        self.on_exit = contextlib.ExitStack()
 
     def pids(self, host: int) -> list[int]:
         return simulation.processes_in(self.names[host])
@@ -40,13 +42,11 @@ class Hosts:
     def cut(self) -> None:
         subprocess.run(["ip", "-n", self.names[1], "link", "set", "net", "down"], check=True)
 
-    def disturb(self, how: str) -> bool:
-        """Delay, lose or reorder packets in both directions; return False if this system cannot."""
-        for name in self.names:
-            command = ["ip", "netns", "exec", name, "tc", "qdisc", "add", "dev", "net", "root", "netem", *how.split()]
-            if subprocess.run(command, capture_output=True, check=False).returncode:
-                return False
-        return True
+    def disturb(self, **how: float) -> DisturbedNetwork:
+        """Delay, lose or reorder packets in both directions; see `DisturbedNetwork`."""
+        network = DisturbedNetwork(self.names, self.addresses, **how)
+        self.on_exit.callback(network.close)
+        return network
 
     def command(self, slots: Sequence[int], program: Sequence[str]) -> list[str]:
         """Return the mpiexec command that runs a program with some ranks on each host, started on the first."""
@@ -88,6 +88,7 @@ def simulated_hosts() -> Iterator[Hosts]:
         try:
             yield hosts
         finally:
+            hosts.on_exit.close()
             made.stop()
             for process in hosts.processes:
                 process.wait()

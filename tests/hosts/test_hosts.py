@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.hosts.disturbed_network import TUN
 from tests.hosts.simulated_hosts import REQUIRES_HOSTS, simulated_hosts
 
 pytestmark = REQUIRES_HOSTS
@@ -59,6 +60,21 @@ def test_ringlet_run_starts_the_workers_with_their_prefixes(hosts):
     assert sorted(line[:5] for line in output.splitlines()) == ["[w0] ", "[w1] ", "[w2] "], output
 
 
+@pytest.mark.parametrize(
+    ("lost", "status", "words"),
+    [(0, 3, "exited with status 3"), (2, 139, r"was killed by SIGSEGV \(signal 11\)")],
+)
+def test_ringlet_run_fails_with_a_rank_that_the_others_survive(hosts, lost, status, words):
+    rank = "import os, sys, time; rank = int(os.environ['OMPI_COMM_WORLD_RANK'])"
+    ending = f"sys.exit({status}) if {status} < 128 else os.kill(os.getpid(), {status} - 128)"
+    path = hosts.folder / "program.py"
+    path.write_text(f"{rank}\nif rank == {lost}: {ending}\n")
+    output, _ = (process := hosts.launch_with_ringlet([2, 1], [str(path)])).communicate(timeout=60)
+    assert process.returncode == status, output
+    assert re.search(f"ringlet run: worker {lost} of 3 {words}", output), output
+    assert "\x01" not in output
+
+
 def test_ringlet_run_simulates_hosts(tmp_path):
     program = [str(PROGRAMS / "training_program.py"), str(tmp_path)]
     command = [sys.executable, "-m", "ringlet", "run", "--simulate-hosts", "3x1", *program]
@@ -66,7 +82,7 @@ def test_ringlet_run_simulates_hosts(tmp_path):
     assert sorted(line[:5] for line in output.splitlines()) == ["[w0] ", "[w1] ", "[w2] "], output
 
 
-def test_tf_config_may_name_the_hosts(hosts):
+def test_tf_config_may_name_the_hosts_of_strategies(hosts):
     program = (
         "import json, os; rank = int(os.environ['OMPI_COMM_WORLD_RANK']); "
         f"workers = [f'{{a}}:{{p}}' for a in {hosts.addresses} for p in (1, 2)]; "
@@ -74,7 +90,9 @@ def test_tf_config_may_name_the_hosts(hosts):
         "os.environ['TF_CONFIG'] = json.dumps({'cluster': {'worker': workers}, 'task': task}); "
         "import ringlet; strategy = ringlet.MultiWorkerMirroredStrategy(); "
         "total = strategy.run(lambda: ringlet.replica_context().all_reduce('SUM', 1 + rank)); "
-        "print(f'rank {rank} of {ringlet.size()}, {ringlet.local_rank()} here: {total}', flush=True)"
+        "tpu = ringlet.TPUStrategy(ringlet.cluster_resolver.TPUClusterResolver(accelerator_type='v4-32')); "
+        "cores = tpu.reduce('SUM', tpu.run(lambda: 1.0), axis=None); "
+        "print(f'rank {rank} of {ringlet.size()}, {ringlet.local_rank()} here: {total}, {cores} cores', flush=True)"
     )
     path = hosts.folder / "program.py"
     path.write_text(program)
@@ -82,7 +100,7 @@ def test_tf_config_may_name_the_hosts(hosts):
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 0, output
     for rank in range(4):
-        assert f"rank {rank} of 4, {rank % 2} here: 10" in output
+        assert f"rank {rank} of 4, {rank % 2} here: 10, 32.0 cores" in output
 
 
 def test_ringlet_run_ends_after_a_cut_cable(hosts):
@@ -97,17 +115,22 @@ def test_ringlet_run_ends_after_a_cut_cable(hosts):
     loop.check_exit()
 
 
-@pytest.mark.parametrize("how", ["delay 200ms", "loss 5%", "delay 10ms reorder 25% 50%"])
+@pytest.mark.slow
+@pytest.mark.skipif(not Path(TUN).exists(), reason=f"requires {TUN}")
+@pytest.mark.parametrize(
+    "how", [{"delay_seconds": 0.2}, {"loss": 0.05}, {"delay_seconds": 0.01, "overtaking": 0.25}], ids=str
+)
 def test_a_slow_or_unreliable_network_changes_no_result(hosts, how):
-    if not hosts.disturb(how):
-        pytest.skip("this system has no netem")
+    network = hosts.disturb(**how)
     program = [sys.executable, str(PROGRAMS / "loop_program.py"), str(hosts.folder), "4"]
     process = hosts.launch([1, 1], program)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=120)
     for rank in range(2):
         end = json.loads((hosts.folder / f"end{rank}").read_text())
         assert (end["error"], end["wrong"]) == ("NoneType", 0), output
         assert end["count"] > 0
+    assert network.num_forwarded > 1000
+    assert (network.num_lost > 0) == ("loss" in how)
 
 
 class Loop:
@@ -148,12 +171,16 @@ class Loop:
             time.sleep(0.05)
 
 
-@pytest.mark.parametrize("lost", [0, 1, 2, 3])
-def test_a_killed_rank_is_named_by_all_others(hosts, lost):
-    loop = Loop(hosts)
+@pytest.mark.parametrize(("lost", "uses_ringlet"), [(0, False), (1, True), (2, False), (3, True)])
+def test_a_killed_rank_is_named_by_all_others(hosts, lost, uses_ringlet):
+    program = [str(PROGRAMS / "loop_program.py"), str(hosts.folder), "20"]
+    loop = Loop(hosts, hosts.launch_with_ringlet([2, 2], program) if uses_ringlet else None)
     os.kill(loop.pids[lost], signal.SIGKILL)
     loop.check_lost([rank for rank in range(4) if rank != lost], [lost], 1.0)
     loop.check_exit()
+    if uses_ringlet:
+        output, _ = loop.process.communicate(timeout=20)
+        assert loop.process.returncode == 137, output
 
 
 def test_a_killed_host_is_named_by_the_other(hosts):

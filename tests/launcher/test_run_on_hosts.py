@@ -96,9 +96,10 @@ def test_lines_of_ranks_have_the_prefix_of_workers_and_noise_is_left_out():
         b"[prterun-a-12@1,11]<stderr>: Traceback\n"
         b"[a:12] plm:ssh: Warning: setpgid(13,13) failed in parent\n"
         b"[a:12] PRTE ERROR: Not found in file x.c at line 1\n"
+        b"[1,0]<stderr>: \x010=0\x01\n[1,1]<stderr>: end\x011=137\x01\n"
         b"PRTE has lost communication with a remote daemon.\n"
     )
-    expected = b"[w0] begun\n[w11] Traceback\nPRTE has lost communication with a remote daemon.\n"
+    expected = b"[w0] begun\n[w11] Traceback\n[w1] end\nPRTE has lost communication with a remote daemon.\n"
     assert run_on_hosts._shown(lines) == expected
 
 

@@ -18,6 +18,7 @@ from ringlet.collectives.hosts.mpi_transport import INSTALL
 from ringlet.ipc.job_environment import new_job_id
 from ringlet.ipc.worker_process import Worker, WorkerProcessGroup, ending_text, shell_status
 from ringlet.launcher.command_line import CommandError
+from ringlet.launcher.exit_report import Ending, job_status, summary, workers_text
 from ringlet.launcher.nonblocking_writer import NonblockingWriter
 from ringlet.launcher.output_relay import OutputChannel
 from ringlet.launcher.run_workers import Job, Outcome
@@ -33,6 +34,17 @@ _FLAGS = ("--with-ft", "ulfm", "--map-by", "slot", "--bind-to", "none", "--outpu
 _SETTINGS = {"coll": "^han", "mpi_yield_when_idle": "1"}
 # The mark by which mpiexec begins a rank's line, and lines of mpiexec itself that do not help users.
 _TAG = re.compile(rb"^\[(?:[^\]\n]*@)?\d+,(\d+)\]<std(?:out|err|diag)>: ?", re.MULTILINE)
+# Runs a rank, reports its exit status on standard error, and ends as the rank did; signals of mpiexec reach both.
+_RANK = r"""
+trap : HUP INT TERM
+"$@"
+status=$?
+printf '\001%s=%s\001\n' "$OMPI_COMM_WORLD_RANK" $status >&2
+trap - HUP INT TERM
+[ $status -gt 128 ] && kill -$((status - 128)) $$
+exit $status
+"""
+_STATUS = re.compile(_TAG.pattern.join((rb"(?:", rb")?\x01(\d+)=(\d+)\x01\n")), re.MULTILINE)
 _NOISE = re.compile(rb"^.*(?:plm:ssh: Warning|PRTE ERROR: Not found in file|NBC_Progress: an error).*\n", re.MULTILINE)
 # Variables of this process that ranks on other hosts receive.
 _PASSED = re.compile(r"RINGLET_|PYTHON|OMP_NUM_THREADS|OPENBLAS_|MKL_|BLIS_")
@@ -92,6 +104,7 @@ def mpiexec_command(job: Job, environ: Mapping[str, str]) -> tuple[list[str], di
         "-n",
         str(job.num_workers),
         *passed,
+        *("sh", "-c", _RANK, "sh"),
         *job.command,
     ]
     return command, {**{name: value for name, value in environ.items() if name not in _REPLACED}, **variables}
@@ -113,6 +126,12 @@ def _run(job: Job, command: list[str], environment: dict[str, str]) -> Outcome:
     """
     out, err = NonblockingWriter(1), NonblockingWriter(2)
     ended: list[Worker] = []
+    endings: list[Ending] = []  # of the ranks
+
+    def relay(writer: NonblockingWriter, lines: bytes) -> None:
+        for _, rank, status in _STATUS.findall(lines):
+            endings.append(Ending(int(rank), _return_code(int(status)), time.monotonic()))
+        writer.write(_shown(lines))
 
     def note(worker: Worker) -> bool:
         ended.append(worker)
@@ -126,7 +145,7 @@ def _run(job: Job, command: list[str], environment: dict[str, str]) -> Outcome:
             channels, writers = [], []
             for writer in (out, err):
                 reader, end = os.pipe()
-                channels.append(OutputChannel(0, reader, b"", partial(_relay, writer)))
+                channels.append(OutputChannel(0, reader, b"", partial(relay, writer)))
                 writers.append(end)
             process = group.start(command, environment, stdin=subprocess.DEVNULL, stdout=writers[0], stderr=writers[1])
             for end in writers:
@@ -143,18 +162,29 @@ def _run(job: Job, command: list[str], environment: dict[str, str]) -> Outcome:
         finally:
             supervisor.close()
             ranks.kill()
-    status = ended[0].status if ended else None
-    code = shell_status(status) if status is not None else 1
-    if ended and ended[0].asked_at is not None:
-        code = 128 + signals.received if signals.received else 1
+    status = ended[0].status if ended and ended[0].asked_at is None else None
+    if status is None:
+        code, lines = 128 + signals.received if signals.received else 1, ["mpiexec was ended"]
+    else:
+        code = job_status(endings, None) or shell_status(status)
+        lines = summary(endings, None, job.num_workers) or [f"mpiexec {ending_text(status)}"]
+        missing = sorted({*range(job.num_workers)} - {ending.worker for ending in endings})
+        if missing and not code:
+            code, lines = 1, [f"{workers_text(missing)} of {job.num_workers} reported no exit status"]
+        for line in lines if code else ():
+            err.write(f"ringlet run: {line}\n".encode())
     for writer in (out, err):
         writer.flush(1.0)
-    reason = f"mpiexec {ending_text(status)}" if status is not None else "mpiexec was ended"
-    return Outcome(code, reason, signals.is_asked_to_end)
+    return Outcome(code, lines[0], signals.is_asked_to_end)
+
+
+def _return_code(status: int) -> int:
+    """Return the ``Popen.returncode`` of an exit status that a shell reports."""
+    return 128 - status if status > 128 else status
 
 
 class _RanksHere:
-    """The ranks that mpiexec has started on this host."""
+    """The shells of the ranks that mpiexec has started on this host, each the leader of a process group."""
 
     def __init__(self) -> None:
         self._seen: dict[int, int] = {}  # pid: start time
@@ -175,7 +205,7 @@ class _RanksHere:
         for pid, began in self._seen.items():
             if began and start_ticks(pid) == began:
                 with contextlib.suppress(ProcessLookupError):  # it has ended since
-                    os.kill(pid, signal.SIGKILL)
+                    os.killpg(pid, signal.SIGKILL)
 
 
 def _children(pid: int) -> list[int]:
@@ -195,10 +225,7 @@ def _environment(pid: int) -> bytes:
         return b""
 
 
-def _relay(writer: NonblockingWriter, lines: bytes) -> None:
-    writer.write(_shown(lines))
-
-
 def _shown(lines: bytes) -> bytes:
-    """Return lines of mpiexec with the prefixes of workers, without its irrelevant warnings."""
+    """Return lines of mpiexec with the prefixes of workers, without exit statuses and its irrelevant warnings."""
+    lines = _STATUS.sub(lambda found: b"" if found[1] else b"\n", lines)  # a line may begin with other text
     return _TAG.sub(rb"[w\1] ", _NOISE.sub(b"", lines))

@@ -12,15 +12,19 @@ import torch
 from torch.distributed import ReduceOp
 
 from ringlet.collectives import Member
-from ringlet.collectives.operation_queue import OperationQueue
+from ringlet.collectives.operation_queue import Finished, OperationQueue
 from ringlet.errors import InvalidArgumentError
 from ringlet.torch.sparse_sums import all_reduce_sparse
-from ringlet.torch.tensors import Flat, Reduction, checked, copy_parts, item_count, joined, reduction_of
+from ringlet.torch.tensors import Flat, Reduction, as_array, checked, copy_parts, item_count, joined, reduction_of
 from ringlet.torch.works import RingletWork
 
 __all__ = ["CollectiveCalls", "listed"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
+
+
+# The handle of a successful synchronous call: torch only waits for it.
+_SUCCEEDED = RingletWork(Finished(None), [])
 
 
 class CollectiveCalls:
@@ -37,7 +41,9 @@ class CollectiveCalls:
     def _run(self, call: str, run: Callable[[], Any], results: Sequence[Any], opts: Any = None) -> RingletWork:
         """Start an operation; a synchronous one runs in the calling thread."""
         self._check_usable(call)
-        return RingletWork(self._operations.run(run, call, getattr(opts, "asyncOp", True)), results)
+        is_async = opts is None or getattr(opts, "asyncOp", True)
+        done = self._operations.run(run, call, is_async)
+        return _SUCCEEDED if not is_async and done.exception() is None else RingletWork(done, results)
 
     # --- reductions ---------------------------------------------------------------------------------------------------
 
@@ -63,7 +69,7 @@ class CollectiveCalls:
 
     def _all_reduce(self, tensor: Any, reduction: Reduction) -> None:
         combined = reduction.input(tensor)
-        array = reduction.array(combined)
+        array = as_array(combined)
         self._member.all_reduce(array, reduction.op, out=array)
         reduction.finish(combined, tensor)
 
@@ -73,7 +79,7 @@ class CollectiveCalls:
             # A tensor may be passed twice.
             if any(tensor.data_ptr() == other.data_ptr() for other in combined[:index]):
                 combined[index] = tensor.clone()
-        arrays = [reduction.array(tensor) for reduction, tensor in zip(reductions, combined, strict=True)]
+        arrays = list(map(as_array, combined))
         self._member.all_reduce_many(arrays, reductions[0].op, outs=arrays)
         for reduction, result, tensor in zip(reductions, combined, tensors, strict=True):
             reduction.finish(result, tensor)
@@ -86,7 +92,7 @@ class CollectiveCalls:
 
         def run() -> None:
             combined = reduction.input(tensor)
-            array = reduction.array(combined)
+            array = as_array(combined)
             self._member.reduce(array, reduction.op, root, out=array if root == self._rank else None)
             if root == self._rank:
                 reduction.finish(combined, tensor)
@@ -107,13 +113,13 @@ class CollectiveCalls:
                 return
             for root, part in enumerate(parts):
                 combined = reduction.input(part)
-                array = reduction.array(combined)
+                array = as_array(combined)
                 if root != self._rank:
                     self._member.reduce(array, reduction.op, root)
                     continue
                 if combined is part:
                     combined = part.clone()
-                    array = reduction.array(combined)
+                    array = as_array(combined)
                 self._member.reduce(array, reduction.op, root, out=array)
                 reduction.finish(combined, output)
 
@@ -142,7 +148,7 @@ class CollectiveCalls:
         is_plain = output.is_contiguous() and not (output.is_conj() or output.is_neg())
         if not is_plain or combined.dtype != output.dtype:
             result = torch.empty(output.numel(), dtype=combined.dtype)
-        self._member.reduce_scatter(reduction.array(combined), reduction.op, out=reduction.array(result))
+        self._member.reduce_scatter(as_array(combined), reduction.op, out=as_array(result))
         reduction.finish(result, output)
 
     # --- data movement ------------------------------------------------------------------------------------------------
@@ -381,5 +387,6 @@ def _one(tensors: Any, call: str) -> Any:
 
 
 def _check_dtypes(call: str, tensors: Iterable[Any]) -> None:
-    if len(dtypes := {str(tensor.dtype) for tensor in tensors}) > 1:
-        raise InvalidArgumentError(f"{call} got tensors of {' and '.join(sorted(dtypes))}: pass tensors of one dtype.")
+    if len(dtypes := {tensor.dtype for tensor in tensors}) > 1:
+        names = " and ".join(sorted(map(str, dtypes)))
+        raise InvalidArgumentError(f"{call} got tensors of {names}: pass tensors of one dtype.")

@@ -17,6 +17,7 @@ from ringlet.errors import InvalidArgumentError
 __all__ = [
     "Flat",
     "Reduction",
+    "as_array",
     "check_writable",
     "checked",
     "copy_parts",
@@ -59,7 +60,7 @@ _BOOL_OPS = {Op.SUM: Op.OR, Op.PROD: Op.AND}
 def checked(tensors: Sequence[Any], call: str) -> list[Any]:
     """Return the tensors detached from autograd; raise an error if the backend does not support one."""
     for tensor in tensors:
-        if tensor.device.type != "cpu":
+        if not tensor.is_cpu:
             raise InvalidArgumentError(
                 f"{call} got a tensor on {tensor.device}: the ringlet backend supports tensors in CPU memory only. "
                 'Pass x.cpu(), or use a group of another backend: torch.distributed.new_group(backend="nccl").'
@@ -101,7 +102,7 @@ class Flat:
         self._copy = None
         if not tensor.is_contiguous() or tensor.is_conj() or tensor.is_neg():
             self._copy = tensor = tensor.resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
-        self.array = as_array(tensor.view(-1), as_bytes)
+        self.array = as_array(tensor, as_bytes)
 
     def store(self) -> None:
         """Copy the array back to the tensor if it is a copy; otherwise the tensor already has the values."""
@@ -109,18 +110,20 @@ class Flat:
             _copy(self._copy, self._tensor)
 
 
-def as_array(flat: Any, as_bytes: bool = False) -> Array:
-    """View a contiguous 1-d tensor as an array, of uint8 if collectives do not support its dtype."""
-    ml_dtype = _ML_DTYPES.get(flat.dtype)
-    if as_bytes or (flat.dtype in _NARROW and ml_dtype is None):
-        array: Array = flat.view(torch.uint8).numpy()
-    elif ml_dtype is not None:
-        array = flat.view(_BITS[ml_dtype.itemsize]).numpy().view(ml_dtype)
-    else:
+def as_array(tensor: Any, as_bytes: bool = False) -> Array:
+    """View a contiguous tensor as a flat array, of uint8 if collectives do not support its dtype."""
+    ml_dtype = None if as_bytes else _ML_DTYPES.get(tensor.dtype)
+    array: Array
+    if ml_dtype is not None:
+        array = tensor.view(-1).view(_BITS[ml_dtype.itemsize]).numpy().view(ml_dtype)
+        return array
+    if not as_bytes and tensor.dtype not in _NARROW:
         try:
-            array = flat.numpy()
-        except TypeError:
-            array = flat.view(torch.uint8).numpy()
+            array = tensor.numpy()
+            return array.reshape(-1)  # faster than to flatten the tensor
+        except TypeError:  # NumPy has no such dtype
+            pass
+    array = tensor.view(-1).view(torch.uint8).numpy()
     return array
 
 
@@ -169,6 +172,7 @@ class Reduction:
         self._dtype = dtype
         # Without ml_dtypes, values are combined as float32 and rounded once at the end, which gives the same bits.
         self._is_widened = dtype in _NARROW and dtype not in _ML_DTYPES
+        self._is_plain = factor is None and not self._is_widened
         # A view, because torch warns when complex32 is allocated.
         one = torch.empty(dtype.itemsize, dtype=torch.uint8).view(dtype)
         if not self._is_widened and as_array(one).dtype.itemsize != dtype.itemsize:
@@ -182,33 +186,32 @@ class Reduction:
 
     def input(self, tensor: Any) -> Any:
         """Return the contiguous tensor to combine; `tensor` itself if possible."""
-        if self._factor is None and not self._is_widened and tensor.is_contiguous() and not tensor.is_neg():
-            return tensor.resolve_conj()
+        if self._is_plain and tensor.is_contiguous() and not tensor.is_neg():
+            return tensor.resolve_conj() if self._dtype.is_complex else tensor
         if self._factor is not None:
             tensor = (tensor * self._factor).to(self._dtype)
         if self._is_widened:
             tensor = tensor.float()
         return tensor.resolve_conj().resolve_neg().contiguous()
 
-    def array(self, tensor: Any) -> Array:
-        """Return the array of a contiguous tensor."""
-        return as_array(tensor.view(-1))
-
     def finish(self, result: Any, out: Any) -> None:
         """Store a combined tensor in `out`, which may be the same tensor."""
         if self._divisor:
-            array = as_array(result.view(-1))
+            array = as_array(result)
             array //= self._divisor
         if result is not out:
             _copy(result.view(out.shape), out)
 
 
-_reduction = lru_cache(Reduction)
+_reductions: dict[tuple[int, Any, int], Reduction] = {}
 
 
 def reduction_of(reduce_op: Any, dtype: Any, num_ranks: int) -> Reduction:
     """Return the reduction for an operation and a dtype; `reduce_op` is a ``ReduceOp`` or one of its constants."""
     kind = getattr(reduce_op, "op", reduce_op)
-    if kind == _KINDS.PREMUL_SUM:
-        return Reduction(kind, dtype, num_ranks, reduce_op.__getstate__()[1])
-    return _reduction(kind, dtype, num_ranks)
+    key = kind.value, dtype, num_ranks  # torch's constants are slow to hash and to compare
+    if (found := _reductions.get(key)) is None:
+        if kind == _KINDS.PREMUL_SUM:
+            return Reduction(kind, dtype, num_ranks, reduce_op.__getstate__()[1])
+        found = _reductions[key] = Reduction(kind, dtype, num_ranks)
+    return found

@@ -155,6 +155,11 @@ class MultiWorkerMirroredExtended(MirroredExtended):
         is_ring = options.implementation is CommunicationImplementation.RING
         super().__init__(container_strategy, devices, RingAllReduce() if is_ring else CoreAllReduce())
         self._cluster_resolver = resolver
+        self._set_workers(spec, job, index, options)
+
+    def _set_workers(self, spec: Any, job: Any, index: Any, options: CommunicationOptions) -> None:
+        """Set the cluster and the task of this process, which runs a replica on each of its devices."""
+        count = len(self._devices)
         self._options = options
         self._is_chief = not spec.as_dict() or is_chief(spec, job, index)
         self._workers = _worker_group(spec, job, index, count, options)

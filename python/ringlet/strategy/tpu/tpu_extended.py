@@ -78,8 +78,8 @@ class TPUExtended(MirroredExtended):
         mode = context.current()
         replica = 0 if mode is None else mode.local_replica_id or mode.update_replica_id or 0
         if replica not in self._groups:
-            names = tuple(self.tpu_devices[replica])
-            self._groups[replica] = DeviceGroup(len(names), names, assignment=self.device_assignment, replica=replica)
+            names, number = tuple(self.tpu_devices[replica]), self._first_replica + replica
+            self._groups[replica] = DeviceGroup(len(names), names, assignment=self.device_assignment, replica=number)
         return self._groups[replica]
 
     @property
@@ -178,7 +178,7 @@ class TPUExtended(MirroredExtended):
             if not isinstance(value, PerReplica):
                 value = PerReplica(tuple(map(read_component, value.values)))
             if op is ReduceOp.MEAN:
-                _refuse_integers(value, len(self._devices))
+                _refuse_integers(value, self._num_replicas_in_sync)
         elif nest.is_nested(value):
             value = nest.map_structure(lambda leaf: self._reducible(op, leaf), value)
         return value
@@ -214,6 +214,8 @@ class TPUExtended(MirroredExtended):
         from ringlet.data.distribution.per_host_pipelines import distribute_to_hosts  # imported on first use
 
         refuse_per_replica(self, options)
+        if self._worker_arguments():
+            return super()._distribute_dataset(dataset, options, uneven)
         return distribute_to_hosts(dataset, self._replicas_of_hosts(), options, uneven=uneven)
 
     def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
@@ -222,6 +224,8 @@ class TPUExtended(MirroredExtended):
         )
 
         refuse_per_replica(self, options)
+        if self._worker_arguments():
+            return super()._distribute_datasets_from_function(dataset_fn, options)
         return distribute_to_hosts_from_function(dataset_fn, self._replicas_of_hosts(), options)
 
     def _replicas_of_hosts(self) -> list[int]:

@@ -45,7 +45,7 @@ class TPUStrategyBase(Strategy):
 
     def __repr__(self) -> str:
         extended = self._extended
-        replicas, logical_devices = extended.tpu_devices.shape
+        replicas, logical_devices = extended._num_replicas_in_sync, extended.num_logical_devices
         return (
             f"TPUStrategy({replicas} replica{'s' * (replicas != 1)} of {logical_devices} logical "
             f"device{'s' * (logical_devices != 1)}, on {extended.num_hosts} host{'s' * (extended.num_hosts != 1)})"
@@ -56,7 +56,8 @@ class TPUStrategy(TPUStrategyBase):
     """Runs each step on the replicas of a modelled TPU slice (``tf.distribute.TPUStrategy``).
 
     Replicas are threads that share the cores and the memory of this host. Each has the logical devices of the
-    assignment, on which tensors may be laid out.
+    assignment, on which tensors may be laid out. In a job with as many workers as the replicas have hosts, each worker
+    runs the replicas of one host.
 
     Parameters
     ----------
@@ -75,7 +76,8 @@ class TPUStrategy(TPUStrategyBase):
     TypeError
         If the assignment is not a DeviceAssignment, or the resolver not a TPUClusterResolver.
     ValueError
-        If there are no replicas, or more than 4,096.
+        If there are no replicas, or more than 4,096, or if hosts are workers, but do not have equal numbers of
+        consecutive replicas.
 
     Examples
     --------
@@ -99,7 +101,7 @@ class TPUStrategy(TPUStrategyBase):
         experimental_spmd_xla_partitioning: bool = False,
     ) -> None:
         super().__init__(
-            TPUExtended(
+            _extended(
                 self,
                 tpu_cluster_resolver,
                 device_assignment=experimental_device_assignment,
@@ -250,7 +252,18 @@ class ExperimentalTPUStrategy(TPUStrategyBase):
 
     def __init__(self, tpu_cluster_resolver: Any = None, device_assignment: Any = None) -> None:
         _log.warning("experimental.TPUStrategy is deprecated: use TPUStrategy, with experimental_device_assignment=")
-        super().__init__(TPUExtended(self, tpu_cluster_resolver, device_assignment=device_assignment))
+        super().__init__(_extended(self, tpu_cluster_resolver, device_assignment=device_assignment))
+
+
+def _extended(*args: Any, **kwargs: Any) -> TPUExtended:
+    extended = TPUExtended(*args, **kwargs)
+    num_hosts = len(extended.input_devices)
+    if num_hosts > 1:
+        from ringlet.strategy.tpu.tpu_workers import TPUWorkersExtended, has_workers  # imported on first use
+
+        if has_workers(num_hosts):
+            return TPUWorkersExtended(*args, **kwargs)
+    return extended
 
 
 def _array(tensor: Any) -> Any:
