@@ -252,6 +252,16 @@ def test_a_module_is_named_as_it_was_started(monkeypatch):
     assert run_command(cluster_of("a:1", "b:1")) == "ringlet run -n 2 -m models.train --epochs 3"
 
 
+@pytest.mark.parametrize("module", ["ringlet.launcher.worker_main", "ipykernel"])
+def test_a_worker_of_a_notebook_proposes_what_starts_all_from_a_notebook(monkeypatch, module):
+    monkeypatch.setitem(sys.modules, module, sys)
+    monkeypatch.setattr(sys, "argv", ["ipykernel_launcher.py", "-f", "kernel.json"])
+    cluster = cluster_of("localhost:1", "203.0.113.9:1", num_local=3)
+    assert run_command(cluster) == "ringlet.launch(function, 2, replicas=3)"
+    with pytest.raises(ClusterConfigError, match="ringlet run --hosts localhost:1,203.0.113.9:1 script.py"):
+        join(cluster, 1, 1.0)
+
+
 def test_more_workers_than_one_machine_runs_are_refused_at_once():
     addresses = [f"localhost:{port}" for port in range(60_000)]
     with pytest.raises(ClusterConfigError, match="60000 workers with 60000 replicas: a strategy has at most 1000"):

@@ -124,13 +124,23 @@ def _configuration(cluster: Cluster) -> str:
 
 
 def run_command(cluster: Cluster) -> str:
-    """Return the command that starts all workers of a cluster on this machine."""
+    """Return the command, or in a notebook and its workers the call, that starts all workers on this machine."""
+    if _is_notebook():
+        replicas = f", replicas={cluster.num_local}" if cluster.num_local > 1 else ""
+        return f"ringlet.launch(function, {cluster.num_workers}{replicas})"
     replicas = f" --replicas {cluster.num_local}" if cluster.num_local > 1 else ""
     return f"ringlet run -n {cluster.num_workers}{replicas} {shlex.join(_program())}"
 
 
+def _is_notebook() -> bool:
+    """Return whether this process runs a notebook, or was started by `ringlet.launch`: it has no script to name."""
+    return not {"ipykernel", "ringlet.launcher.worker_main"}.isdisjoint(sys.modules)
+
+
 def _program() -> list[str]:
     """Return the program of this process as arguments of a command line."""
+    if _is_notebook():
+        return ["script.py"]
     original = getattr(sys, "orig_argv", [])
     if "-m" in original[1:]:
         module = original[original.index("-m") + 1 :][:1]
