@@ -63,7 +63,7 @@ def printed(program: str, before: str = "", **environ: str) -> str:
         (STEP, "'MEANS' is not a valid ReduceOp: use 'SUM' or 'MEAN'"),
         (INTERRUPTED, "KeyboardInterrupt"),
         (INTERRUPTED_STEP, "KeyboardInterrupt"),
-        (LATE, "ringlet.errors.DeadlineExceededError: strategy.run waited 0.1 s for 1 of 2 replicas to return"),
+        (LATE, "ringlet.errors.DeadlineExceededError: all_reduce(SUM, float64[]), call 1 of rank 0, waited 0.1 s for"),
         (IN_THREAD, "ringlet.errors.InvalidArgumentError: a group has 1 to 4096 ranks, not 0."),
         (CONFIGURATION, "'clusters' is unknown, the nearest key is 'cluster'"),  # through functools.cached_property
         (OUTSIDE, "RuntimeError: replica_context() was called in cross-replica context"),

@@ -402,11 +402,14 @@ class Machine(RuleBasedStateMachine):
         """Form a new group of some of the workers."""
         team = Team(1000 * next(self.numbers), [self.pool.workers[number] for number in numbers])
         size, name = len(numbers), f"machine {os.getpid()} {team.key}"
-        for rank, worker in enumerate(team.workers):
-            if is_wrong and rank == size - 1:  # it must be refused, and may come again
-                worker.send("join", team.key, name, rank, size + 1, seconds)
+        if is_wrong:  # both must raise, and may come again
+            pair = (team.workers[0], 0, size), (team.workers[-1], size - 1, size + 1)
+            for worker, rank, num_ranks in pair:
+                worker.send("join", team.key, name, rank, num_ranks, seconds)
+            for worker, _, _ in pair:
                 kind, text, *_ = worker.answer()
                 assert (kind, f"num_ranks={size + 1}" in text) == ("FailedPreconditionError", True), text
+        for rank, worker in enumerate(team.workers):
             worker.send("join", team.key, name, rank, size, seconds)
         return team
 

@@ -54,14 +54,27 @@ def test_who_comes_to_a_group_that_lost_the_rank_hears_so(processes, name):
     assert "has exited, so its group has failed" in text
 
 
-def test_another_number_of_ranks_is_told_to_both_sides(processes, name):
+def test_another_number_of_ranks_ends_all_that_have_joined(processes, name):
+    joined = [start(processes, name, 0, 3)]
+    wait_for_listener(name)
+    joined.append(start(processes, name, 1, 3))
+    wait_for_seats(joined[0], 1)
+    joined.append(start(processes, name, 2, 4))
+    for process in joined:
+        kind, text, _, seconds = process.told()
+        assert kind == "FailedPreconditionError"
+        assert f"rank 2 (pid {joined[2].pid} on " in text
+        assert "was started with num_ranks=4, but rank 0" in text
+        assert "with num_ranks=3: start all with the same number" in text
+        assert seconds < 20
+
+
+def test_a_rank_that_is_held_is_refused_alone_also_with_another_number_of_ranks(processes, name):
     first = start(processes, name, 0, 2, seconds=2)
     wait_for_listener(name)
-    kind, text, _, _ = start(processes, name, 1, 3).told()
+    kind, text, _, _ = start(processes, name, 0, 3).told()
     assert kind == "FailedPreconditionError"
-    assert f"rank 1 (pid {processes.all[1].pid} on " in text
     assert "was started with num_ranks=3, but rank 0" in text
-    assert "with num_ranks=2" in text
     again = start(processes, name, 0, 2)
     assert again.told()[0] == "FailedPreconditionError"
     kind, text, _, _ = first.told()

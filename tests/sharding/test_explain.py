@@ -186,12 +186,21 @@ def test_results_that_are_unreduced_when_the_block_ends_are_counted():
         (lambda a, b: a @ b * 2, 1),
         (lambda a, b: (p := a @ b, p * 2, -p), 1),
         (lambda a, b: (a @ b, a @ b), 2),
+        (lambda a, b: (a @ b)[:2], 1),
+        (lambda a, b: (a @ b).T.reshape(2, 8), 1),
+        (lambda a, b: (p := a @ b, p.T), 2),
+        (lambda a, b: (p := a @ b, p[:2], p[2:]), 3),
+        (lambda a, b: (p := a @ b, p[:2], p * 2), 2),
     ],
 )
-def test_results_that_are_reduced_together_are_counted_once(results, due):
+def test_what_is_unreduced_is_what_the_use_of_all_kept_results_reduces(results, due):
     with explain() as report:
         kept = results(*_unreduced())
-    assert len(report.unreduced) == due, kept
+    assert len(report.unreduced) == due
+    with explain() as used:
+        for result in kept if isinstance(kept, tuple) else (kept,):
+            np.asarray(result)
+    assert [operation.nbytes for operation in used.operations] == [each.nbytes for each in report.unreduced]
 
 
 def test_a_plan_lists_the_reduction_of_its_result():

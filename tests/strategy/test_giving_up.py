@@ -18,9 +18,11 @@ import pytest
 import ringlet
 from ringlet.devices.blas_threads import blas_limiter
 from ringlet.errors import CollectiveAborted, DeadlineExceededError, FailedPreconditionError
-from ringlet.strategy.replica.step_execution import ReplicaRun
-from tests.strategy.replicas import SECONDS, all_reduce, assert_usable, mirrored, replica_id
+from ringlet.strategy.replica.step_execution import _GRACE_SECONDS, ReplicaRun
+from tests.strategy.replicas import SECONDS, all_reduce, assert_usable, mirrored, replica, replica_id
 from tests.strategy.workers import PROGRAM, environment
+
+WAIT = ReplicaRun._wait
 
 
 def test_a_replica_that_does_not_return_in_time_is_named_with_its_line():
@@ -98,6 +100,30 @@ def test_a_collective_that_waits_too_long_leaves_the_strategy_usable(monkeypatch
 
     with pytest.raises(DeadlineExceededError, match=r"waited 0\.1 s for rank 1"):
         strategy.run(lambda: all_reduce() if replica_id() == 0 else time.sleep(0.15))
+    assert_usable(strategy)
+
+
+@pytest.mark.parametrize("variable", ["0.05", "600"])
+def test_a_replica_that_never_arrives_is_left_when_the_others_have_waited_their_time_out(monkeypatch, variable):
+    monkeypatch.setenv("RINGLET_TIMEOUT_SECONDS", variable)
+    options = ringlet.experimental.CommunicationOptions(timeout_seconds=None if variable == "0.05" else 0.05)
+    strategy, may_end, has_returned = mirrored(3), threading.Event(), threading.Event()
+
+    def step() -> None:
+        if replica_id() == 1:
+            may_end.wait(SECONDS)
+            has_returned.set()
+        else:
+            replica().all_reduce("SUM", 1.0, options)
+
+    left: list[float] = []
+    monkeypatch.setattr(ReplicaRun, "_wait", lambda run, seconds: left.append(seconds) or WAIT(run, seconds))
+    with pytest.raises(DeadlineExceededError, match=r"waited 0\.05 s for ") as caught:
+        strategy.run(step)
+    assert not has_returned.is_set()
+    assert left == [_GRACE_SECONDS]  # of the run's own time-out, nothing is waited for
+    assert "replica 1 is in step (" in caught.value.__notes__[0]
+    may_end.set()
     assert_usable(strategy)
 
 

@@ -16,13 +16,13 @@ from __future__ import annotations
 import functools
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ringlet.cluster.cluster_queries import worker_tasks
 from ringlet.cluster.cluster_spec import ClusterSpec
 from ringlet.cluster.config_errors import Fault
-from ringlet.cluster.local_addresses import foreign_addresses
+from ringlet.cluster.local_addresses import foreign_addresses, local_spelling
 from ringlet.cluster.resolvers.base_resolver import ClusterResolver
 from ringlet.cluster.resolvers.simple_resolver import SimpleClusterResolver
 from ringlet.cluster.resolvers.tf_config_resolver import TFConfigClusterResolver
@@ -198,6 +198,12 @@ def hosts_placement(environ: Mapping[str, str]) -> Placement | None:
     # A step of Slurm is an MPI job only if srun provides the server of MPI, as with --mpi=pmix.
     lacks_server = place is not None and place.source.startswith("SLURM_") and not _SERVERS & environ.keys()
     return None if place is None or lacks_server or place.local_size == place.size else place
+
+
+def common_spelling(addresses: Iterable[str]) -> list[str]:
+    """Return addresses with the same spelling in all workers of a job; over several hosts, they are kept."""
+    spelling = str if hosts_placement(os.environ) else local_spelling
+    return [spelling(address) for address in addresses]
 
 
 def job_id_of(environ: Mapping[str, str]) -> str:

@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import socket
 from collections.abc import Sequence
 
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
 
 def host_of(address: str) -> str:
     """Return the host of an address, without its port and in lower case."""
+    return _host_and_port(address)[0]
+
+
+def _host_and_port(address: str) -> tuple[str, str]:
     text = str(address).strip().rpartition("//")[2].lower()
-    if text.startswith("["):
-        return text[1:].partition("]")[0]
-    return text if text.count(":") > 1 else text.partition(":")[0]
+    host, _, port = text[1:].partition("]") if text.startswith("[") else text.partition(":")
+    return (text, "") if not text.startswith("[") and ":" in port else (host, port.removeprefix(":"))
+
+
+def local_spelling(address: str) -> str:
+    """Return ``localhost:port`` for an address that reaches the same port of this machine, and any other unchanged."""
+    host, port = _host_and_port(address)
+    return f"localhost:{port}" if _is_localhost(host) else address
+
+
+@functools.cache
+def _is_localhost(host: str) -> bool:
+    # Of the loopback network, only one address per family reaches what listens at localhost.
+    mains = ("127.0.0.1", "::1")
+    return _is_named_here(host) or any(
+        _is_own(address) and (not address.is_loopback or str(address) in mains) for address in _resolved(host)
+    )
 
 
 def foreign_addresses(addresses: Sequence[str], own: str) -> list[str]:
@@ -26,21 +47,23 @@ def foreign_addresses(addresses: Sequence[str], own: str) -> list[str]:
 
 
 def _is_here(host: str) -> bool:
+    return _is_named_here(host) or any(map(_is_own, _resolved(host)))
+
+
+def _is_named_here(host: str) -> bool:
     # An empty host means all addresses of the machine.
-    if host in ("", "localhost", socket.gethostname().lower()) or host.endswith(".localhost"):
-        return True
-    try:
-        return _is_own(ipaddress.ip_address(host))
-    except ValueError:
-        pass
+    return host in ("", "localhost", socket.gethostname().lower()) or host.endswith(".localhost")
+
+
+def _resolved(host: str) -> list[_Address]:
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_DGRAM)
     except (OSError, UnicodeError):
-        return False
-    return any(_is_own(ipaddress.ip_address(str(entry[4][0]).partition("%")[0])) for entry in found)
+        return []
+    return [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
 
 
-def _is_own(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+def _is_own(address: _Address) -> bool:
     """Return whether a socket of this machine can be bound to the address."""
     if address.is_loopback or address.is_unspecified:
         return True

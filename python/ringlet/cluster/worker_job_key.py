@@ -37,8 +37,6 @@ class WorkersJob(ClusterJob):
     `command` is the command that starts all workers, and `configuration` is the source of their clusters.
     """
 
-    ENDS_AT_OTHER_SIZE: ClassVar[bool] = True
-
     tasks: tuple[str, ...] = ()
     number: int = 1
     command: str = "ringlet run"

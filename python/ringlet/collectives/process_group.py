@@ -91,8 +91,8 @@ def init_process_group(
     ClusterConfigError
         If the environment gives a rank that is not below its number of processes, or ``TF_CONFIG`` cannot be parsed.
     FailedPreconditionError
-        If this process cannot join the group: another process holds its rank, runs another version of ringlet, expects
-        another number of ranks, or is in another PID namespace.
+        If this process cannot join the group: another process holds its rank, runs another version of ringlet, or is
+        in another PID namespace. If processes have different `num_ranks`, in all of them.
     PermissionError
         If another user has taken the name.
     DeadlineExceededError

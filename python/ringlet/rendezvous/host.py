@@ -93,8 +93,7 @@ class RendezvousHost:
         if reason is not None:
             refuse(client.connection, reason)
             # If the rank is taken, the process more likely belongs to another job than to this one.
-            is_other_size = handshake.num_ranks not in (0, self._job.num_ranks) and self._held(handshake) is None
-            if self._job.ENDS_AT_OTHER_SIZE and is_other_size:
+            if handshake.num_ranks not in (0, self._job.num_ranks) and self._held(handshake) is None:
                 raise FailedPreconditionError(reason)
             return
         process = _core.Pidfd(open_pidfd(client.connection), handshake.identity.pid)

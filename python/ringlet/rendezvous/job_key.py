@@ -42,9 +42,6 @@ class Job:
     KEEP_APART: ClassVar[str] = "set RINGLET_JOB_ID, or name=, to a different value for each job"
     """The remedy in messages about two jobs with the same address."""
 
-    ENDS_AT_OTHER_SIZE: ClassVar[bool] = False
-    """Whether a process with another number of ranks ends the rendezvous; otherwise only that process is refused."""
-
     @property
     def taken(self) -> str:
         """Cause and remedy in messages about a rank that another process holds."""

@@ -99,8 +99,9 @@ class ShardedArray(ArrayMethods, Conversions):
     _layout: Layout
     _group: DeviceGroup
     _combine: Op
-    # The array whose memory this array reads, and the arrays that read this array's memory.
-    _root: ShardedArray | None
+    # The array whose memory this array reads, and the arrays that read this array's memory. Weak, so that a partial
+    # source that only its views would keep is not counted as unreduced.
+    _root: weakref.ref[ShardedArray] | None
     _readers: dict[int, weakref.ref[ShardedArray]]
     _is_view: bool
     # Combined values of a partial array, once computed.
@@ -188,9 +189,10 @@ class ShardedArray(ArrayMethods, Conversions):
             buffers = [None if buffer is None else views[id(buffer)] for buffer in self._buffers]
             made = self._build(buffers, layout, self._group, self._combine)
         made._is_view = is_view
-        made._root = root = self if self._root is None else self._root
-        key, readers = id(made), root._readers
-        readers[key] = weakref.ref(made, functools.partial(readers.pop, key))
+        made._root = weakref.ref(self) if self._root is None else self._root
+        if (root := made._root()) is not None:  # else no writes can come from there
+            key, readers = id(made), root._readers
+            readers[key] = weakref.ref(made, functools.partial(readers.pop, key))
         return made
 
     def _as_result(self) -> ShardedArray:
@@ -222,13 +224,13 @@ class ShardedArray(ArrayMethods, Conversions):
 
             known = materialized(self)
             self._adopt(known)
-            self._root = known  # possibly shared with readers
+            self._root = weakref.ref(known)  # possibly shared with readers
         if self._root is not None:
             self._own()
         readers, self._readers = self._readers, {}
         # A list first: other threads and the garbage collector may drop readers during the loop.
         for reader in [reference() for reference in list(readers.values())]:
-            if reader is not None and reader._root is self:
+            if reader is not None and reader._root is not None and reader._root() is self:
                 reader._own()
         return self._buffers if self._buffers is not None else (self._whole,) * self._group.num_devices
 

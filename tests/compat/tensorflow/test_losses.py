@@ -75,6 +75,33 @@ def test_weights_and_reductions():
     assert loss("mean_with_sample_weight", [0, 0]).numpy() == 0
 
 
+@pytest.mark.parametrize(
+    ("loss", "labels", "predictions", "weights", "expected"),
+    [  # values of Keras 3.15.1; its backends clip probabilities at 1e-7
+        (tf.losses.CategoricalCrossentropy(reduction="mean_with_sample_weight"), [[1.0, 0]], [[0.0, 0]], [0.0], 0.0),
+        (tf.losses.BinaryCrossentropy(), [[1.0, 0.0]], [[0.0, 0.0]], None, 8.0590477),
+        (tf.losses.BinaryCrossentropy(from_logits=True), [[1.0, 0.0]], [[2.0, -3.0]], None, 0.0877577),
+        (
+            tf.losses.CategoricalCrossentropy(axis=0),
+            [[1.0, 0.0], [0.0, 1.0]],
+            [[1.0, 3.0], [3.0, 2.0]],
+            None,
+            1.1512926,
+        ),
+        (tf.losses.SparseCategoricalCrossentropy(reduction="sum"), [1], [[0.25, 0.75]], 2.0, 0.5753642),
+    ],
+)
+def test_values_agree_with_keras(loss, labels, predictions, weights, expected):
+    with np.errstate(invalid="ignore"):
+        assert loss(labels, predictions, sample_weight=weights).numpy() == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_smoothed_label_is_spread_over_the_classes_of_its_axis():
+    loss = tf.losses.CategoricalCrossentropy(label_smoothing=0.5, axis=0, reduction="none")
+    values = loss([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]], [[0.5] * 3] * 2)
+    np.testing.assert_allclose(values, [0.6931472] * 3, rtol=1e-6)  # labels of 0.75 and 0.25
+
+
 def test_the_mean_is_the_share_of_a_replica():
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 
@@ -121,8 +148,15 @@ def test_the_mean_is_the_share_of_a_replica():
         (
             lambda: tf.losses.MeanSquaredError()([[1.0]], [[2.0]], sample_weight=[1.0, 2.0, 3.0]),
             ValueError,
-            ["sample_weight of shape (3,)"],
+            ["sample_weight of shape (3,)", "one weight for each example"],
         ),
+        (
+            lambda: tf.losses.MeanSquaredError()([1.0, 2.0], [2.0, 2.0], sample_weight=[1.0, 2.0]),
+            ValueError,
+            ["sample_weight of shape (2,)", "one example", "y_pred[:, None]"],
+        ),
+        (lambda: tf.losses.BinaryCrossentropy()(1.0, [0.5]), ValueError, ["y_pred of shape ()", "[prediction]"]),
+        (lambda: tf.losses.CategoricalCrossentropy()(1.0, 0.5), ValueError, ["y_pred of shape ()", "[prediction]"]),
         (lambda: tf.losses.MeanSquaredError()("a", [1.0]), ValueError, ["'a'"]),
         (lambda: tf.losses.Huber, AttributeError, ["ringlet has no tf.losses.Huber", "tf.nn"]),
         (lambda: tf.keras.losses.mse, AttributeError, ["tf.nn"]),

@@ -113,7 +113,7 @@ def test_ctrl_c_ends_it():
 @pytest.mark.parametrize(
     ("arrays", "options", "kind", "message"),
     [
-        ((), {}, ValueError, r"one or more arrays with equal numbers of rows, got \[\]"),
+        ((), {}, ValueError, r"equal numbers of rows, got \[\]: write map\(fn, array\)"),
         ((np.zeros(3), np.zeros(4)), {}, ValueError, r"got \[3, 4\]"),
         (([1, 2],), {}, TypeError, r"got 1 of type int, which has no rows: write np\.asarray.* of all rows$"),
         ((np.zeros(3), 2), {}, TypeError, r"of all rows, and batch_size=2 for the rows of a batch$"),

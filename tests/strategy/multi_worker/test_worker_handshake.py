@@ -28,7 +28,7 @@ def address_of(job_id, num_workers=2):
     """Return the rendezvous name of the job of `environment`."""
     addresses = json.loads(environment(0, num_workers)["TF_CONFIG"])["cluster"]["worker"]
     tasks = tuple(("worker", index, address) for index, address in enumerate(addresses))
-    cluster = Cluster(tasks, 0, 1, str((("worker", tuple(addresses)),)))
+    cluster = Cluster(tasks, 0, 1, (("worker", tuple(addresses)),))
     return WorkersJob(cluster.rendezvous_name(1), job_id, num_workers, cluster.names).address()
 
 
@@ -113,6 +113,18 @@ def test_different_numbers_of_replicas_are_an_error_on_all_that_names_each(proce
         told = failure_of(process)
         assert told["kind"] == "FailedPreconditionError"
         assert "/job:worker/task:0 has 1, /job:worker/task:1 has 2" in told["text"]
+
+
+def test_workers_that_spell_one_endpoint_differently_connect(processes, name):
+    hosts = ["localhost", socket.gethostname()]
+    started = []
+    for index, host in enumerate(hosts):
+        addresses = [f"{host}:{20000 + worker}" for worker in range(len(hosts))]
+        config = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}
+        started += start(
+            processes, name, ONCE, num_workers=len(hosts), indices=[index], TF_CONFIG=json.dumps(config), SECONDS="20"
+        )
+    assert [process.told() for process in started] == [[2.0, 4.0]] * 2
 
 
 def test_clusters_of_different_sizes_are_an_error_on_all_that_names_both(processes, name):
@@ -252,6 +264,16 @@ def test_a_module_is_named_as_it_was_started(monkeypatch):
     assert run_command(cluster_of("a:1", "b:1")) == "ringlet run -n 2 -m models.train --epochs 3"
 
 
+@pytest.mark.parametrize("module", ["ringlet.launcher.worker_main", "ipykernel"])
+def test_a_worker_of_a_notebook_proposes_what_starts_all_from_a_notebook(monkeypatch, module):
+    monkeypatch.setitem(sys.modules, module, sys)
+    monkeypatch.setattr(sys, "argv", ["ipykernel_launcher.py", "-f", "kernel.json"])
+    cluster = cluster_of("localhost:1", "203.0.113.9:1", num_local=3)
+    assert run_command(cluster) == "ringlet.launch(function, 2, replicas=3)"
+    with pytest.raises(ClusterConfigError, match=r"ringlet run --hosts localhost:1,203\.0\.113\.9:1 script\.py"):
+        join(cluster, 1, 1.0)
+
+
 def test_more_workers_than_one_machine_runs_are_refused_at_once():
     addresses = [f"localhost:{port}" for port in range(60_000)]
     with pytest.raises(ClusterConfigError, match="60000 workers with 60000 replicas: a strategy has at most 1000"):
@@ -259,7 +281,20 @@ def test_more_workers_than_one_machine_runs_are_refused_at_once():
 
 
 def test_the_same_cluster_has_the_same_digest_in_every_worker_and_another_one_has_another():
-    tasks = (("worker", 0, "localhost:1"), ("worker", 1, "localhost:2"))
-    digests = {Cluster(tasks, index, local, "spec").digest() for index in (0, 1) for local in (1, 2)}
+    jobs = (("worker", ("localhost:1", "localhost:2")),)
+    digests = {Cluster((), index, local, jobs).digest() for index in (0, 1) for local in (1, 2)}
     assert len(digests) == 1
-    assert Cluster(tasks[::-1], 0, 1, "spec").digest() not in digests
+    assert Cluster((), 0, 1, (("worker", ("localhost:2", "localhost:1")),)).digest() not in digests
+
+
+@pytest.mark.parametrize("is_over_mpi", [False, True])
+def test_hosts_of_mpi_compare_addresses_as_they_are_spelled(monkeypatch, is_over_mpi):
+    if is_over_mpi:
+        for name, value in (("RANK", 0), ("SIZE", 2), ("LOCAL_RANK", 0), ("LOCAL_SIZE", 1)):
+            monkeypatch.setenv(f"OMPI_COMM_WORLD_{name}", str(value))
+    clusters = [
+        Cluster((("worker", 0, f"{host}:1"),), 0, 1, (("worker", (f"{host}:1", "localhost:2")),))
+        for host in ("localhost", "127.0.0.1")
+    ]
+    assert len({cluster.digest() for cluster in clusters}) == 1 + is_over_mpi
+    assert len({cluster.rendezvous_name(1) for cluster in clusters}) == 1 + is_over_mpi

@@ -75,7 +75,8 @@ class MeanSquaredError:
         if self.reduction in _MEANS:
             is_weighted = self.reduction == "mean_with_sample_weight" and weights is not None
             divisor = weights.sum() if is_weighted and weights is not None else values.size
-            total = total / self.dtype.type(divisor * get_strategy().num_replicas_in_sync) if divisor else total * 0
+            shares = self.dtype.type(divisor * get_strategy().num_replicas_in_sync)
+            total = total / shares if divisor else self.dtype.type(0)  # also of NaN, as in Keras
         return tensor_of(total)
 
 
@@ -117,7 +118,7 @@ class BinaryCrossentropy(MeanSquaredError):
     def call(self, y_true: Array, y_pred: Array) -> Any:
         """Return the loss of each example."""
         y_true, y_pred = same_rank(y_true, y_pred)
-        labels = self._smoothed(y_true, y_pred, 2)
+        labels = self._smoothed(y_true, _with_axis(y_pred), 2)
         if self.from_logits:
             return np.mean(_NN["sigmoid_cross_entropy_with_logits"](labels, y_pred), axis=self.axis)
         shares = np.clip(y_pred, _EPSILON, 1 - _EPSILON)
@@ -132,7 +133,7 @@ class CategoricalCrossentropy(BinaryCrossentropy):
 
     def call(self, y_true: Array, y_pred: Array) -> Any:
         """Return the loss of each example."""
-        labels = self._smoothed(y_true, y_pred, y_pred.shape[self.axis] if y_pred.ndim else 1)
+        labels = self._smoothed(y_true, y_pred, _with_axis(y_pred).shape[self.axis])
         if self.from_logits:
             return _NN["softmax_cross_entropy_with_logits"](labels, y_pred, axis=self.axis)
         with np.errstate(invalid="ignore"):
@@ -214,8 +215,13 @@ def check_broadcast(name: str, array: Array, of: str, values: Array) -> None:
     try:
         np.broadcast_to(array, values.shape)
     except ValueError:
+        remedy = "pass one weight for each example, which is a row of y_pred"
+        if not values.ndim:
+            remedy = (
+                "y_pred of one dimension is one example; for one in each element write y_true[:, None], y_pred[:, None]"
+            )
         raise InvalidArgumentError(
-            f"{name} of shape {array.shape} does not broadcast to {of} of shape {values.shape}"
+            f"{name} of shape {array.shape} does not broadcast to {of} of shape {values.shape}: {remedy}"
         ) from None
 
 
@@ -241,9 +247,13 @@ def differences(y_true: Any, y_pred: Any) -> Any:
 
 def mean_error(y_true: Any, y_pred: Any, error: Any = np.square) -> Any:
     """Apply `error` to the differences, and return its mean along the last axis."""
-    if not (errors := error(differences(y_true, y_pred))).ndim:
+    return np.mean(_with_axis(error(differences(y_true, y_pred))), axis=-1)
+
+
+def _with_axis(y_pred: Array) -> Array:
+    if not y_pred.ndim:
         raise InvalidArgumentError("y_pred of shape () needs at least one dimension: write [prediction]")
-    return np.mean(errors, axis=-1)
+    return y_pred
 
 
 def class_numbers(y_true: Array, y_pred: Array, for_one_hot: str) -> Array:

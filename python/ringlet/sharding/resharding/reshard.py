@@ -94,8 +94,7 @@ def reductions_due(arrays: Sequence[ShardedArray]) -> list[Operation]:
                 due[id(x)] = x
                 break
             x = origin.source  # noqa: PLW2901  # as `redistribute` does
-    read = {id(x._root) for x in due.values()}  # kept by the arrays that read their memory
-    return [_reduction(x) for key, x in due.items() if key not in read]
+    return [*map(_reduction, due.values())]
 
 
 def _reduction(x: ShardedArray) -> Operation:

@@ -189,7 +189,8 @@ def _num_rows(arrays: Sequence[Any], leaves: Sequence[Any]) -> int:
         counts.append(leaf.shape[0])  # not len(): sparse matrices have no length
     if len(set(counts)) != 1:
         raise ValueError(
-            f"map takes one or more arrays with equal numbers of rows, got {counts}: pass arrays of the same length"
+            f"map takes one or more arrays with equal numbers of rows, got {counts}: "
+            + ("pass arrays of the same length" if counts else "write map(fn, array)")
         )
     return counts[0]
 

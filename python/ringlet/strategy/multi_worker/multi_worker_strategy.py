@@ -320,7 +320,7 @@ def _worker_group(spec: Any, job: Any, index: Any, count: int, options: Communic
     if not spec.as_dict() or worker_count(spec, job) < 2:
         return None
     jobs = tuple(sorted((name, tuple(map(str, tasks))) for name, tasks in spec.as_dict().items()))
-    cluster = Cluster(tuple(worker_tasks(spec)), id_in_cluster(spec, job, index), count, str(jobs))
+    cluster = Cluster(tuple(worker_tasks(spec)), id_in_cluster(spec, job, index), count, jobs)
     _log.info(
         "%s is worker %d of %d, with %s; the rendezvous takes place at the first call that needs all workers",
         cluster.name,

@@ -20,7 +20,14 @@ import numpy as np
 
 from ringlet.cluster import WorkersJob
 from ringlet.cluster.cluster_queries import worker_tasks
-from ringlet.cluster.environment import TF_CONFIG, Placement, hosts_placement, local_workers, read_placement
+from ringlet.cluster.environment import (
+    TF_CONFIG,
+    Placement,
+    common_spelling,
+    hosts_placement,
+    local_workers,
+    read_placement,
+)
 from ringlet.cluster.local_addresses import foreign_addresses, host_of
 from ringlet.cluster.worker_job_key import task_name
 from ringlet.collectives import Member
@@ -43,13 +50,13 @@ class Cluster:
     """The workers of a strategy, and the index of this process.
 
     `tasks` holds job name, task index and address of each worker in rank order; `num_local` is the number of replicas
-    of each process; `spec` is the cluster spec as text, equal in all processes.
+    of each process; `jobs` holds each job of the cluster spec with its addresses, the same in all processes.
     """
 
     tasks: tuple[tuple[str, int, str], ...]
     worker_index: int
     num_local: int
-    spec: str = ""
+    jobs: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
     def num_workers(self) -> int:
@@ -78,11 +85,12 @@ class Cluster:
 
     def rendezvous_name(self, number: int) -> str:
         """Return the name of the rendezvous for a strategy of the program; workers with other clusters are refused."""
-        return f"workers of {self.tasks[0][2]}, strategy {number}"
+        return f"workers of {common_spelling([self.tasks[0][2]])[0]}, strategy {number}"
 
     def digest(self) -> str:
         """Return a string that is equal on all workers of this cluster and differs between clusters."""
-        return hashlib.sha256(json.dumps([self.spec, self.tasks]).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        jobs = [(name, common_spelling(addresses)) for name, addresses in self.jobs]
+        return hashlib.sha256(json.dumps(jobs).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def join(cluster: Cluster, number: int, timeout_seconds: float) -> list[Member]:
@@ -124,13 +132,23 @@ def _configuration(cluster: Cluster) -> str:
 
 
 def run_command(cluster: Cluster) -> str:
-    """Return the command that starts all workers of a cluster on this machine."""
+    """Return the command, or in a notebook and its workers the call, that starts all workers on this machine."""
+    if _is_notebook():
+        replicas = f", replicas={cluster.num_local}" if cluster.num_local > 1 else ""
+        return f"ringlet.launch(function, {cluster.num_workers}{replicas})"
     replicas = f" --replicas {cluster.num_local}" if cluster.num_local > 1 else ""
     return f"ringlet run -n {cluster.num_workers}{replicas} {shlex.join(_program())}"
 
 
+def _is_notebook() -> bool:
+    """Return whether this process runs a notebook, or was started by `ringlet.launch`: it has no script to name."""
+    return not {"ipykernel", "ringlet.launcher.worker_main"}.isdisjoint(sys.modules)
+
+
 def _program() -> list[str]:
     """Return the program of this process as arguments of a command line."""
+    if _is_notebook():
+        return ["script.py"]
     original = getattr(sys, "orig_argv", [])
     if "-m" in original[1:]:
         module = original[original.index("-m") + 1 :][:1]
@@ -196,7 +214,7 @@ def _facts(cluster: Cluster, member: Member) -> list[dict[str, Any]]:
     """Exchange the properties that must match, and return each worker's properties."""
     script, content = script_of_process()
     mine = {
-        "cluster": [cluster.digest(), cluster.spec[:_MOST_SPEC_CHARACTERS]],
+        "cluster": [cluster.digest(), str(cluster.jobs)[:_MOST_SPEC_CHARACTERS]],
         "replicas": cluster.num_local,
         "script": script,
         "content": content,
@@ -221,7 +239,7 @@ def script_of_process() -> tuple[str, str]:
 
 def _compare(cluster: Cluster, facts: Sequence[dict[str, Any]]) -> None:
     for name, each in zip(cluster.names, facts, strict=True):
-        if each["cluster"] != facts[0]["cluster"]:
+        if each["cluster"][0] != facts[0]["cluster"][0]:
             raise FailedPreconditionError(
                 f"the workers have different clusters: {cluster.names[0]} has {facts[0]['cluster'][1]}, {name} has "
                 f"{each['cluster'][1]}. Set the same cluster for all of them; if these are two jobs, give each of them "

@@ -33,7 +33,8 @@ _log = logging.getLogger(__name__)
 _HAS_INTERPRETER_LOCK = getattr(sys, "_is_gil_enabled", lambda: True)()
 # np.errstate is a context variable from NumPy 2 on, and thread-local before.
 _CONTEXTS_CARRY_ERRSTATE = int(np.__version__.partition(".")[0]) >= 2
-# Maximum time that an interrupted run waits for its replicas; replicas in a collective end within milliseconds.
+# Maximum time that a run waits for its replicas after Ctrl-C, and after a call of a replica has timed out: replicas
+# in a collective end within milliseconds.
 _GRACE_SECONDS = 0.1
 # Interval at which a calling thread that runs no replica checks whether one has ended.
 _CHECK_SECONDS = 0.1
@@ -123,9 +124,8 @@ class ReplicaRun:
         try:
             num_mine = self._claim_all()
             _refuse_child(forks)
-            is_finished = num_mine == len(rows) or self._wait(
-                _GRACE_SECONDS if self._is_interrupted() else timeout_seconds
-            )
+            has_waited = self._is_interrupted() or self._has_timed_out()
+            is_finished = num_mine == len(rows) or self._wait(_GRACE_SECONDS if has_waited else timeout_seconds)
         except BaseException as error:  # usually KeyboardInterrupt
             _refuse_child(forks)
             is_finished = self._unwind(error)
@@ -264,6 +264,10 @@ class ReplicaRun:
             for replica, error in tuple(self._failures.items())
         )
 
+    def _has_timed_out(self) -> bool:
+        """Return whether a replica has waited for the others in a call until its time-out."""
+        return any(isinstance(error, DeadlineExceededError) for error in tuple(self._failures.values()))
+
     def _wait(self, timeout_seconds: float) -> bool:
         """Wait until all replicas have ended; if the wait is long, log once which are still running."""
         claims, stall_seconds = self.threads.claims, min(self.threads.stall_seconds, timeout_seconds)
@@ -300,6 +304,10 @@ class ReplicaRun:
     def _raise_timeout(self, timeout_seconds: float) -> NoReturn:
         num_running = len(self.threads.claims.running())
         where = self.threads.describe_running(self.first_replica)
+        if self._has_timed_out():
+            usable = f"{where}; this strategy is usable again once that has returned"
+            add_note(primary_failure(self._failures)[1], usable)
+            self._raise_failure()
         text = (
             f"strategy.run waited {timeout_seconds:g} s for {num_running} of {len(self._results)} replicas to return: "
             f"{where}. Allow more with RINGLET_TIMEOUT_SECONDS (0: no limit); this strategy is usable again once "
