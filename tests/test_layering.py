@@ -204,6 +204,12 @@ def test_every_import_within_tpu_points_down():
                 assert rule is None, f"{path}:{line}: {rule}"
 
 
+def test_operations_of_datasets_do_not_use_their_distribution():
+    for path in sorted((ROOT / "python" / "ringlet" / "data" / "operations").rglob("*.py")):
+        for line, target in imported_names(ast.parse(path.read_text(encoding="utf-8")), ()):
+            assert target[:3] != ("ringlet", "data", "distribution"), f"{path}:{line}"
+
+
 # --- The tree -------------------------------------------------------------------------------------------------------
 
 

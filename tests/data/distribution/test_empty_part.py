@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ringlet.data import Dataset, TensorSpec
-from ringlet.data.distribution.empty_part import empty_part, known_spec
+from ringlet.data.distribution.empty_part import empty_part
+from ringlet.data.graph.spec_inference import known_spec
 
 
 def test_an_empty_part_has_the_structure_and_no_rows():
@@ -43,7 +44,3 @@ def test_arrays_of_other_libraries_are_cut_from_another_replica():
 
     node = Dataset.from_tensor_slices(np.zeros((2, 3))).batch(2).node
     assert empty_part(node, Tensor()) == ("rows of a tensor", slice(None, 0))
-
-
-def test_known_specs_are_those_of_the_dataset():
-    assert known_spec(Dataset.range(3).node) == TensorSpec([], np.int64)

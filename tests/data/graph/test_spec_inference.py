@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from ringlet.data import Dataset, DatasetSpec, NoneTensorSpec, PerReplicaSpec, TensorSpec
-from ringlet.data.graph.spec_inference import check_compatible, common_spec, doubled, row_spec, spec_of, without_sizes
+from ringlet.data.graph.spec_inference import (
+    check_compatible,
+    common_spec,
+    doubled,
+    known_spec,
+    row_spec,
+    spec_of,
+    without_sizes,
+)
 from ringlet.errors import InvalidArgumentError
 from ringlet.strategy import MirroredStrategy
 
@@ -164,3 +172,7 @@ def test_an_example_is_doubled_where_sizes_are_unknown():
     assert (first.shape, second.shape) == ((6, 2), (2,))
     assert without_sizes(specs) == (TensorSpec([None, None], INT64), TensorSpec([None], INT64))
     assert without_sizes(TensorSpec(None, INT64)) == TensorSpec(None, INT64)
+
+
+def test_known_specs_are_those_of_the_dataset():
+    assert known_spec(Dataset.range(3).node) == INT

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ringlet.data.distribution.empty_part import known_spec
 from ringlet.data.graph.element_structure import paths
 from ringlet.data.graph.node import Node
+from ringlet.data.graph.spec_inference import known_spec
 from ringlet.data.tensor_spec import NoneTensorSpec
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten

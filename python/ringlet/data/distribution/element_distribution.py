@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ringlet.data.distribution.empty_part import empty_part, known_spec
+from ringlet.data.distribution.empty_part import empty_part
 from ringlet.data.distribution.input_placement import InputPlacement
 from ringlet.data.distribution.worker_sync import WorkerSync
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, Node, Stream
+from ringlet.data.graph.spec_inference import known_spec
 from ringlet.data.operations.zip import InputStreams
 from ringlet.data.tensor_spec import PerReplicaSpec
 from ringlet.nest import flatten, map_structure

@@ -9,21 +9,9 @@ import numpy as np
 from ringlet.data.graph.batch_rows import empty_like_spec
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import Node
+from ringlet.data.graph.spec_inference import known_spec
 from ringlet.data.tensor_spec import NoneTensorSpec
-from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 from ringlet.nest import map_structure
-
-
-def known_spec(node: Node) -> Nest | None:
-    """Return the specs of a dataset; None if they are unknown before the dataset is read."""
-    try:
-        return node.element_spec
-    except FailedPreconditionError:
-        return None
-    except InvalidArgumentError:
-        if node.cardinality == 0:  # the iterable is an empty list
-            return None
-        raise
 
 
 def empty_part(node: Node, present: Nest) -> Nest:

@@ -13,6 +13,7 @@ from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.dataset_spec import DatasetSpec, OptionalSpec
 from ringlet.data.graph.element_structure import Nest, has_datasets, is_dataset, is_optional
 from ringlet.data.tensor_spec import NoneTensorSpec, TensorSpec
+from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 from ringlet.nest import flatten, map_structure, unflatten
 
 if TYPE_CHECKING:
@@ -32,6 +33,18 @@ def spec_of(leaf: Any) -> LeafSpec:
     if isinstance(leaf, np.ndarray) and has_datasets(leaf):
         return DatasetSpec(common_spec([dataset.element_spec for dataset in leaf.flat]), leaf.shape)
     return TensorSpec.from_array(leaf)
+
+
+def known_spec(node: Node) -> Nest | None:
+    """Return the specs of a dataset; None if they are unknown before the dataset is read."""
+    try:
+        return node.element_spec
+    except FailedPreconditionError:
+        return None
+    except InvalidArgumentError:
+        if node.cardinality == 0:  # the iterable is an empty list
+            return None
+        raise
 
 
 def row_spec(spec: Any) -> LeafSpec:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ringlet.data.dataset_type import Dataset
-from ringlet.data.distribution.empty_part import known_spec
 from ringlet.data.graph.batch_rows import cut, empty_like_spec, example_rows, join_rows, num_rows
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest, paths
 from ringlet.data.graph.node import ElementTransform, InputStream, IterationContext, State, Stream
+from ringlet.data.graph.spec_inference import known_spec
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, map_structure, unflatten
