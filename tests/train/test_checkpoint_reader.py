@@ -16,8 +16,8 @@ import safetensors.numpy
 from ringlet import Variable
 from ringlet.errors import CheckpointCorruptError, InvalidArgumentError, NotFoundError
 from ringlet.train import Checkpoint
+from ringlet.train.checkpoint_format import checksum_of
 from ringlet.train.checkpoint_reader import open_file
-from ringlet.train.checkpoint_writer import checksum_of
 from ringlet.train.trackable_types import Kind
 
 # The catalogue of robustness asks for so many at least.

@@ -16,7 +16,7 @@ import numpy as np
 from ringlet import _core
 from ringlet.errors import CheckpointCorruptError, InvalidArgumentError, NotFoundError
 from ringlet.train.atomic_files import open_to_read
-from ringlet.train.checkpoint_writer import FORMAT, checksum_of
+from ringlet.train.checkpoint_format import FORMAT, checksum_of
 from ringlet.train.safetensors_import import safetensors
 from ringlet.train.tensor_dtypes import Array, Form, bytes_of, form_of_text
 

@@ -1,9 +1,4 @@
-"""Checkpoint file writer: tensors without a copy, and the tree that describes them.
-
-The file is a safetensors file, readable by any program with that library. Ringlet's metadata entries are strings:
-``format``; ``saved``, the time in nanoseconds; ``tree``, JSON of :mod:`ringlet.train.encoding`; ``tensors``, JSON of
-each tensor's dtype and CRC32C; ``checksum``, a CRC32C of these entries and of all names, dtypes and shapes.
-"""
+"""Checkpoint file writer: tensors without a copy, and the tree that describes them."""
 
 from __future__ import annotations
 
@@ -17,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from ringlet import _core
+from ringlet.train.checkpoint_format import FORMAT, checksum_of
 from ringlet.train.safetensors_import import safetensors
 from ringlet.train.tensor_dtypes import Array, Form, bytes_of, form_of, in_file_order
-
-FORMAT = "ringlet checkpoint 1"
 
 # The format of system errors in the library's messages.
 _SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")
@@ -50,19 +44,6 @@ class Tensor:
     def crc32c(self) -> int:
         """Return the CRC32C of the array's bytes."""
         return _core.crc32c(bytes_of(self.array))
-
-
-def checksum_of(texts: Mapping[str, str], shapes: Mapping[str, tuple[str, Sequence[int]]]) -> str:
-    """Return the checksum of everything in a file except the bytes of the tensors.
-
-    The entry ``checksum`` of the metadata is ignored; `shapes` maps the name of each tensor to its dtype and shape in
-    the file.
-    """
-    covered = [
-        sorted((name, text) for name, text in texts.items() if name != "checksum"),
-        sorted((name, code, list(shape)) for name, (code, shape) in shapes.items()),
-    ]
-    return f"{_core.crc32c(json.dumps(covered).encode('ascii')):08x}"
 
 
 def write_file(path: str, tree: Any, tensors: Sequence[Tensor], saved_ns: int) -> None:
