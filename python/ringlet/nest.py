@@ -24,6 +24,7 @@ __all__ = [
     "describe",
     "flatten",
     "flatten_containers",
+    "flatten_until",
     "is_composite",
     "is_nested",
     "map_structure",
@@ -251,11 +252,17 @@ def map_structure(function: Callable[..., Any], structure: Any, *more: Any) -> A
     return unflatten(shape, [function(*row) for row in zip(leaves, *columns, strict=True)])
 
 
-def map_until(function: Callable[[Any], Any], structure: Any, is_leaf: Callable[[Any], bool]) -> Any:
-    """Call a function on every leaf and keep the structure; containers for which `is_leaf` is true count as leaves."""
+def flatten_until(structure: Any, is_leaf: Callable[[Any], bool]) -> tuple[list[Any], PyTreeSpec]:
+    """Flatten a structure; containers for which `is_leaf` is true are leaves, too."""
     while True:
         leaves, shape = optree.tree_flatten(structure, is_leaf, none_is_leaf=True, namespace=NAMESPACE)
         unknown = [leaf for leaf in leaves if type(leaf) not in _seen and not is_leaf(leaf)]
         if not unknown:
-            return unflatten(shape, map(function, leaves))
+            return leaves, shape
         _learn(unknown)
+
+
+def map_until(function: Callable[[Any], Any], structure: Any, is_leaf: Callable[[Any], bool]) -> Any:
+    """Call a function on every leaf of :func:`flatten_until`; return the results in the same structure."""
+    leaves, shape = flatten_until(structure, is_leaf)
+    return unflatten(shape, map(function, leaves))

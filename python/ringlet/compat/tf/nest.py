@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from ringlet import nest
@@ -48,18 +49,33 @@ def _taken(structure: Any, expand_composites: bool) -> tuple[list[Any], nest.PyT
     return nest.flatten(_expanded(structure)) if expand_composites else nest.flatten_containers(structure)
 
 
-def _in_key_order(structure: Any, expand_composites: bool) -> Any:
-    """Replace each `OrderedDict`, whose order optree keeps, with a dictionary, which is walked in key order."""
-
-    def replaced(leaf: Any) -> Any:
-        if type(leaf) is not OrderedDict:
-            return leaf
-        return {key: _in_key_order(value, expand_composites) for key, value in leaf.items()}
+def _walk(structure: Any, expand_composites: bool) -> tuple[list[Any], nest.PyTreeSpec]:
+    """Flatten a structure, with each `OrderedDict`, of which optree keeps the order, as a leaf."""
 
     def is_leaf(value: Any) -> bool:
         return type(value) is OrderedDict or (not expand_composites and nest.is_composite(value))
 
-    return nest.map_until(replaced, structure, is_leaf)
+    return nest.flatten_until(structure, is_leaf)
+
+
+def _leaves(structure: Any, expand_composites: bool) -> list[Any]:
+    leaves, _ = _walk(structure, expand_composites)
+    if OrderedDict not in map(type, leaves):
+        return leaves
+    # A plain dictionary is walked in key order.
+    parts = (_leaves({**leaf}, expand_composites) if type(leaf) is OrderedDict else [leaf] for leaf in leaves)
+    return list(chain.from_iterable(parts))
+
+
+def _packed(structure: Any, flat: Iterator[Any], expand_composites: bool) -> Any:
+    def packed(leaf: Any) -> Any:
+        if type(leaf) is not OrderedDict:
+            return next(flat)
+        values = _packed({**leaf}, flat, expand_composites)
+        return OrderedDict((key, values[key]) for key in leaf)
+
+    leaves, shape = _walk(structure, expand_composites)
+    return nest.unflatten(shape, [packed(leaf) for leaf in leaves])
 
 
 def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
@@ -80,7 +96,7 @@ def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
     >>> flatten({"b": 2, "a": [1, None]})
     [1, None, 2]
     """
-    return _taken(_in_key_order(structure, expand_composites), expand_composites)[0]
+    return _leaves(_expanded(structure) if expand_composites else structure, expand_composites)
 
 
 def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> Any:
@@ -151,15 +167,18 @@ def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any], expand_compos
     >>> pack_sequence_as({"b": 0, "a": (0, 0)}, [1, 2, 3])
     {'b': 3, 'a': (1, 2)}
     """
-    shape = _taken(structure, expand_composites)[1]
-    if len(flat_sequence) != shape.num_leaves:
+    given = _expanded(structure) if expand_composites else structure
+    leaves, shape = _walk(given, expand_composites)
+    has_ordered = OrderedDict in map(type, leaves)
+    count = len(_leaves(given, expand_composites)) if has_ordered else len(leaves)
+    if len(flat_sequence) != count:
         raise ValueError(
-            f"Could not pack sequence. Structure had {shape.num_leaves} atoms, but flat_sequence had "
-            f"{len(flat_sequence)} items. Structure: {structure}, flat_sequence: {flat_sequence}"
+            f"Could not pack sequence. Structure had {count} atoms, but flat_sequence had {len(flat_sequence)} items. "
+            f"Structure: {structure}, flat_sequence: {flat_sequence}"
         )
-    in_key_order = _taken(_in_key_order(structure, expand_composites), expand_composites)[1]
-    leaves = dict(zip(in_key_order.paths(), flat_sequence, strict=True))
-    return nest.unflatten(shape, [leaves[path] for path in shape.paths()])
+    return (
+        _packed(given, iter(flat_sequence), expand_composites) if has_ordered else nest.unflatten(shape, flat_sequence)
+    )
 
 
 def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expand_composites: bool = False) -> None:

@@ -56,23 +56,26 @@ class Shapes:
     in its next call at the latest. Two slots for each replica, used alternately, are therefore enough.
     """
 
-    __slots__ = ("_next_slots", "_slots")
+    __slots__ = ("_calls", "_next_slots", "_slots")
 
     def __init__(self, num_replicas: int) -> None:
         self._slots: tuple[list[Any], list[Any]] = ([LEAF] * num_replicas, [LEAF] * num_replicas)
         self._next_slots = [0] * num_replicas
+        self._calls = [""] * num_replicas
 
-    def record(self, replica: int, shape: Any, call: str = "all_reduce") -> None:
+    def record(self, replica: int, shape: Any, call: str) -> None:
         """Record the structure of a replica's next call; repeatable until other replicas take part in the call."""
+        self._calls[replica] = call
         self._slots[self._next_slots[replica]][replica] = shape
 
-    def compare(self, replica: int, shape: Any, call: str = "all_reduce") -> None:
+    def compare(self, replica: int, shape: Any) -> None:
         """Raise an error unless replica 0 combined the same structure in the call that has returned."""
         slot = self._next_slots[replica]
         first = self._slots[slot][0]
         self._next_slots[replica] = 1 - slot
         # Only paths are compared: types with the same paths, such as lists and tuples, are interchangeable.
         if shape is not first and shape != first and shape.paths() != first.paths():
+            call = self._calls[replica]
             raise CollectiveMismatchError(
                 _mixed_kinds(call, first, replica, shape)
                 or f"the replicas called {call} with different structures: replica 0 {_describe(first)}, replica "
@@ -80,9 +83,10 @@ class Shapes:
                 "zeros where a replica has no value"
             )
 
-    def explain(self, replica: int, call: str, error: CollectiveMismatchError) -> CollectiveMismatchError:
-        """Return the error for a mismatch; it names the array libraries if they differ, and is otherwise the core's."""
-        calls = [line for line in str(error).splitlines() if line.lstrip().startswith("rank ")]
+    def explain(self, replica: int, error: CollectiveMismatchError) -> CollectiveMismatchError:
+        """Return the error for a mismatch; it names the array libraries if they differ, else it is the core's."""
+        call = self._calls[replica]
+        calls = [line for line in str(error).splitlines() if line.startswith("  ")]
         if not all(f"{call}(" in line for line in calls):
             return error
         first, *others = self._slots[self._next_slots[replica]]

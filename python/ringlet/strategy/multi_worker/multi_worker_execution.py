@@ -45,7 +45,7 @@ class WorkerShapes(Shapes):
         super().__init__(num_replicas)
         self._workers = workers
 
-    def record(self, replica: int, shape: Any, call: str = "all_reduce") -> None:
+    def record(self, replica: int, shape: Any, call: str) -> None:
         """Record the structure of a replica's next call, and compare a new structure between the processes."""
         super().record(replica, shape, call)
         if shape is not LEAF:

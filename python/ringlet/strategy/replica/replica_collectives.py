@@ -49,7 +49,7 @@ def all_reduce_leaves(
     if run.whole_batch and any(leaf is arg for leaf in leaves for arg in run._rows[replica]):
         run.whole_batch = 0
     if options is None and run.is_plain:  # the fast path of most calls: directly to the core
-        shapes.record(replica, shape)
+        shapes.record(replica, shape, "all_reduce")
         try:
             member = run.members[replica]
             results = member.all_reduce_many(leaves, as_op(op), algorithm=run.ops.algorithm, outs=outs)
@@ -59,15 +59,15 @@ def all_reduce_leaves(
             if outs is not None or not _has_slices(leaves):
                 raise
         except CollectiveMismatchError as error:
-            raise shapes.explain(replica, "all_reduce", error) from error.__cause__
+            raise shapes.explain(replica, error) from error.__cause__
     resolved = run.call_options(options)
 
     def combine() -> list[Any]:
-        shapes.record(replica, shape)
+        shapes.record(replica, shape, "all_reduce")
         try:
             results = _combine(run, replica, op, leaves, resolved=resolved, options=options, outs=outs)
         except CollectiveMismatchError as error:
-            raise shapes.explain(replica, "all_reduce", error) from error.__cause__
+            raise shapes.explain(replica, error) from error.__cause__
         shapes.compare(replica, shape)
         return results
 
@@ -92,8 +92,8 @@ def all_gather_leaves(
                 _gather_array(run, replica, leaf, array, axis) for leaf, array in zip(leaves, arrays, strict=True)
             ]
         except CollectiveMismatchError as error:
-            raise run.shapes.explain(replica, "all_gather", error) from error.__cause__
-        run.shapes.compare(replica, shape, "all_gather")
+            raise run.shapes.explain(replica, error) from error.__cause__
+        run.shapes.compare(replica, shape)
         return results
 
     return _in_time(run, replica, "all_gather", resolved.timeout_seconds, gather)
