@@ -1,4 +1,4 @@
-"""Pages of the site that are not in this folder: the reference, and the files elsewhere that pages link to.
+"""Pages of the site that are not in this folder: the reference, notebooks, and the files elsewhere that pages link to.
 
 MkDocs calls the functions ``on_...``. The sources are read, not imported: the site is built without a compiler.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import json
 import os
 import re
 from pathlib import Path
@@ -58,9 +59,11 @@ def place_of(page: str) -> Path:
 
 def page_of(path: Path) -> str:
     """Return the page of the site that shows a file of the project."""
+    if path.suffix == ".ipynb":
+        path = path.with_suffix(".md")
     if path.parts[0] == "docs":
         return path.relative_to("docs").as_posix()
-    return f"source/{path}" if path.suffix in (".md", ".ipynb") else f"source/{path}.md"
+    return f"source/{path}" if path.suffix == ".md" else f"source/{path}.md"
 
 
 def rewritten(markdown: str, page: str) -> str:
@@ -76,21 +79,50 @@ def rewritten(markdown: str, page: str) -> str:
 def linked_files() -> dict[str, str]:
     """Return the pages of all files outside docs/ that pages link to, and of those they link to."""
     found: dict[str, str] = {}
-    waiting = [path.relative_to(ROOT) for path in sorted((ROOT / "docs").rglob("*.md"))] + [Path("CHANGELOG.md")]
+    starts = [*sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "docs").rglob("*.ipynb")), ROOT / "CHANGELOG.md"]
+    waiting = [path.relative_to(ROOT) for path in starts]
     while waiting:
         path = waiting.pop()
         text = (ROOT / path).read_text(encoding="utf-8")
         page = page_of(path)
         if page in found:
             continue
-        if path.suffix == ".md":
+        if path.suffix in (".md", ".ipynb"):
             targets = (Path(os.path.normpath(path.parent / target)) for target in LINK.findall(text))
             waiting += [target for target in targets if target.parts[0] != "docs" and (ROOT / target).is_file()]
-        elif path.suffix != ".ipynb":
+        else:
             text = f"# {path}\n\n````{path.suffix.lstrip('.')}\n{text}\n````\n"
-        if path.parts[0] != "docs":
+        if path.suffix == ".ipynb":
+            found |= notebook_files(text, page)
+        elif path.parts[0] != "docs":
             found[page] = text
     return found
+
+
+def notebook_files(text: str, page: str) -> dict[str, str]:
+    """Return the page of a notebook, its pictures, and the notebook itself."""
+    name = page.removesuffix(".md")
+    files, parts = {f"{name}.ipynb": text}, list[str]()
+    for cell in json.loads(text)["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"````{language(source)}\n{source}\n````")
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {})
+            if picture := "".join(data.get("image/svg+xml", ())):
+                file = f"{name}-{len(files)}.svg"
+                files[file] = picture
+                title = re.search("<title>(.*?)</title>", picture)
+                parts.append(f"![{title[1] if title else ''}]({Path(file).name})")
+            else:
+                parts.append(f"````text\n{''.join(output.get('text', data.get('text/plain', ())))}\n````")
+    # As HTML, which stays as it is: the link of a page would lead to this page.
+    parts.append(f'<a href="../{Path(name).name}.ipynb" download>Download this page as a notebook</a>')
+    return {**files, page: "\n\n".join(parts) + "\n"}
+
+
+def language(cell: str) -> str:
+    """Return the language in which a cell of a notebook is highlighted."""
+    return "sh" if cell.startswith("!") else "python"
 
 
 # --- reference --------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import re
 from typing import Any
 
@@ -50,6 +51,8 @@ def test_a_method_that_a_class_takes_from_another_module_is_in_the_index(site):
         ("source/CONTRIBUTING.md", "docs/glossary.md", "../glossary.md"),
         ("source/bench/README.md", "all_reduce.py", "all_reduce.py.md"),
         ("guide.md", "datasets.md", "datasets.md"),
+        ("tutorial/map_and_train.md", "sharded_arrays.ipynb", "sharded_arrays.md"),
+        ("tpu.md", "../examples/pod_on_a_laptop.ipynb", "source/examples/pod_on_a_laptop.md"),
         ("guide.md", "https://numpy.org", "https://numpy.org"),
     ],
 )
@@ -62,3 +65,29 @@ def test_a_file_is_on_the_site_once_a_page_links_to_it(site):
     assert pages["source/examples/digits.py.md"].startswith("# examples/digits.py\n\n````py\n")
     assert {"source/SECURITY.md", "source/CHANGELOG.md", "source/CONTRIBUTING.md"} <= pages.keys()
     assert not any(name.startswith("source/docs") for name in pages)
+
+
+def test_a_notebook_is_a_page_with_its_outputs_and_pictures(site):
+    output = {"data": {"image/svg+xml": ["<svg><title>four tiles</title></svg>"], "text/plain": ["ignored"]}}
+    cells = [
+        {"cell_type": "markdown", "source": ["# Title\n", "text"]},
+        {"cell_type": "code", "source": ["f()"], "outputs": [{"text": ["printed\n"]}, output]},
+        {"cell_type": "code", "source": ["!ls"], "outputs": [{"data": {"text/plain": ["5"]}}]},
+    ]
+    text = json.dumps({"cells": cells})
+    files = site.notebook_files(text, "tutorial/lesson.md")
+    page = files.pop("tutorial/lesson.md")
+    assert page == (
+        "# Title\ntext\n\n````python\nf()\n````\n\n````text\nprinted\n\n````\n\n![four tiles](lesson-1.svg)\n\n"
+        "````sh\n!ls\n````\n\n````text\n5\n````\n\n"
+        '<a href="../lesson.ipynb" download>Download this page as a notebook</a>\n'
+    )
+    assert files == {"tutorial/lesson.ipynb": text, "tutorial/lesson-1.svg": "<svg><title>four tiles</title></svg>"}
+
+
+def test_every_page_of_the_navigation_is_in_docs_or_made(site):
+    config = (site.ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    listed = re.findall(r"([\w/-]+\.md)$", config.partition("\nnav:")[2].partition("\nnot_in_nav")[0], re.MULTILINE)
+    made = site.linked_files()
+    assert {"tutorial/sharded_arrays.md", "source/examples/pod_on_a_laptop.md"} <= made.keys()
+    assert [page for page in listed if page not in made and not (site.ROOT / "docs" / page).exists()] == []
