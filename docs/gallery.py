@@ -11,7 +11,7 @@ PAGE = ROOT / "docs" / "examples.md"
 FIGURES = {
     "bootstrap.py": ("", ""),
     "training_loop.py": ("images/all_reduce.svg", "All-reduce: every rank gets the sum of all ranks"),
-    "digits.py": ("figures/digits.svg", "Training loss and test accuracy after each of 40 epochs"),
+    "digits.py": ("figures/examples/digits.svg", "Training loss and test accuracy after each of 40 epochs"),
     "resume_training.py": ("", ""),
     "overlap.py": ("", ""),
     "recommender.py": ("", ""),
