@@ -1,7 +1,8 @@
 """Notebook runner: ``python -m docs.notebooks examples/pod_on_a_laptop.ipynb`` stores the outputs of its cells.
 
 Cells run as Jupyter runs them, one after another in one namespace: what they print is kept, and the value of a last
-line that is an expression is shown, as a picture if it has one. So nothing needs to be installed, and a test can tell
+line that is an expression is shown, as a picture if it has one. A cell may also be one command of the shell (``!``) or
+a file (``%%writefile``), in a folder that is removed afterwards. So nothing needs to be installed, and a test can tell
 that a notebook shows what its cells give today.
 """
 
@@ -13,6 +14,10 @@ import contextlib
 import io
 import json
 import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -38,8 +43,9 @@ def executed(notebook: Notebook) -> Notebook:
     """
     names: dict[str, Any] = {"__name__": "__main__"}
     cells: list[dict[str, Any]] = []
-    # Drawings are as wide as a page, whatever terminal this runs in.
-    with mock.patch.dict(os.environ, {"COLUMNS": "100"}):
+    # Drawings are as wide as a page, whatever terminal this runs in, and commands are those of this interpreter.
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    with mock.patch.dict(os.environ, {"COLUMNS": "100", "PATH": path}), _scratch_folder():
         for cell in notebook["cells"]:
             if cell["cell_type"] != "code":
                 cells.append(cell)
@@ -50,18 +56,25 @@ def executed(notebook: Notebook) -> Notebook:
     return {**notebook, "cells": cells}
 
 
+@contextlib.contextmanager
+def _scratch_folder() -> Iterator[None]:
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            yield
+        finally:
+            os.chdir(before)
+
+
 def _outputs(source: str, names: dict[str, Any], number: int) -> list[dict[str, Any]]:
     """Return the outputs of a cell: printed text, and the value of its last line."""
-    tree = ast.parse(source)
-    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    value = None
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        exec(compile(tree, f"<cell {number}>", "exec"), names)
-        if isinstance(last, ast.Expr):
-            value = eval(compile(ast.Expression(last.value), f"<cell {number}>", "eval"), names)
-    outputs: list[dict[str, Any]] = []
-    if printed.getvalue():
-        outputs.append({"name": "stdout", "output_type": "stream", "text": _lines(printed.getvalue())})
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        value = _value(source, names, f"Cell In[{number}]")
+    texts = {"stdout": out.getvalue(), "stderr": err.getvalue()}
+    outputs: list[dict[str, Any]] = [
+        {"name": name, "output_type": "stream", "text": _lines(text)} for name, text in texts.items() if text
+    ]
     if value is not None:
         data = {"text/plain": _lines(repr(value))}
         if hasattr(value, "_repr_svg_"):
@@ -69,6 +82,23 @@ def _outputs(source: str, names: dict[str, Any], number: int) -> list[dict[str, 
         shown = {"data": data, "execution_count": number, "metadata": {}, "output_type": "execute_result"}
         outputs.append(shown)
     return outputs
+
+
+def _value(source: str, names: dict[str, Any], title: str) -> Any:
+    """Execute a cell; return the value of a last line that is an expression."""
+    head, _, body = source.partition("\n")
+    if head.startswith("!"):
+        command = f"exec 2>&1; {head[1:]}"
+        print(subprocess.run(command, shell=True, stdout=subprocess.PIPE, text=True, check=False).stdout, end="")
+        return None
+    if head.startswith("%%writefile "):
+        Path(head.split()[1]).write_text(body, encoding="utf-8")
+        print(f"Writing {head.split()[1]}")
+        return None
+    tree = ast.parse(source)
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, title, "exec"), names)
+    return eval(compile(ast.Expression(last.value), title, "eval"), names) if isinstance(last, ast.Expr) else None
 
 
 def _lines(text: str) -> list[str]:

@@ -80,9 +80,10 @@ def test_the_location_of_a_thread_is_its_line_of_the_program():
         (["tornado.web", "__main__", "IPython.core.magics"], ["tornado.web.py", "__main__.py"]),
         (["tornado.ioloop", "ipykernel.thread"], []),
         (["tornado.web"], ["tornado.web.py"]),
+        (["task", "ringlet.launcher.worker_main", "__main__"], ["task.py"]),
     ],
 )
-def test_the_frames_of_a_cell_are_shown_without_those_of_the_kernel(alone, modules, shown):
+def test_the_frames_of_a_program_are_shown_without_those_that_call_it(alone, modules, shown):
     release = threading.Event()
     function = release.wait
     for module in modules:

@@ -18,7 +18,8 @@ _OWN_FILES = (_PACKAGE, threading.__file__)  # prefixes of the files whose frame
 _files_without_places: tuple[str, ...] = _OWN_FILES  # prefixes for `place`, extended by skip_files()
 _STANDARD_LIBRARY = (os.__file__.removesuffix("os.py"), "<frozen ")
 _INSTALLED = f"{_STANDARD_LIBRARY[0]}site-packages"
-_KERNELS = {"IPython", "ipykernel"}  # libraries that call the cells of notebooks
+# Modules that call the cells of notebooks, and the functions of `launch`.
+_CALLERS = {"IPython", "ipykernel", "ringlet.launcher.worker_main"}
 _EVENT_LOOPS = {"tornado", "zmq"}
 _MOST_FRAMES = 8
 _MOST_THREADS = 4
@@ -109,12 +110,12 @@ def _of_rank(
 
 
 def _frames(frame: FrameType | None) -> list[FrameType]:
-    """Return the frames outside Ringlet and the kernel of a notebook, innermost first.
+    """Return the frames outside Ringlet and what called the program, innermost first.
 
     The list is empty if they are all of the standard library, or of the libraries with which a kernel waits.
     """
     found = []
-    while frame is not None and _library(frame) not in _KERNELS:
+    while frame is not None and _CALLERS.isdisjoint((_library(frame), frame.f_globals.get("__name__"))):
         if not frame.f_code.co_filename.startswith(_OWN_FILES):
             found.append(frame)
         frame = frame.f_back
