@@ -105,7 +105,7 @@ std::uint64_t number_of(Place place) {
 }  // namespace
 
 std::uint64_t note_place() {
-  if (describe_place == nullptr || record::descriptor() < 0) return 0;
+  if (record::descriptor() < 0 || describe_place == nullptr) return 0;  // the recorder is opened after set_places
   const Frame* frame = innermost();
   while (frame != nullptr && !is_users(*frame)) frame = caller_of(*frame);
   std::uint64_t number = place_of_program;
@@ -121,7 +121,7 @@ std::uint64_t note_place() {
 void make_calls_for(std::uint64_t place) noexcept { place_of_program = place; }
 
 void set_places(pybind11::function describe, std::vector<std::string> files) {
-  describe_place = describe.release().ptr();  // never freed
+  if (describe_place == nullptr) describe_place = describe.release().ptr();  // never freed
   other_files = std::move(files);
 }
 

@@ -11,18 +11,17 @@
 #include "ringlet/collectives/group/group.hpp"
 #include "ringlet/collectives/group/member.hpp"
 #include "ringlet/core/error.hpp"
+#include "ringlet/sync/use_count.hpp"
 
 namespace ringlet::bindings {
 
-// A member that keeps its group alive until it is closed. Copies, such as a plan's copy, are closed with it. The
-// interpreter lock, which must be held, serializes threads.
+// A member that keeps its group alive until it is closed. Copies, such as a plan's copy, are closed with it.
 class HeldMember : public collectives::Member {
   struct Seat {
     explicit Seat(std::shared_ptr<collectives::Group> held) : group(std::move(held)) {}
     std::shared_ptr<collectives::Group> group;
     pybind11::object gate;  // null without asynchronous calls
-    int num_uses = 0;
-    bool is_closed = false;
+    sync::UseCount uses;
   };
 
  public:
@@ -33,13 +32,12 @@ class HeldMember : public collectives::Member {
   class Use {
    public:
     explicit Use(const HeldMember& member) : seat_(*member.seat_) {
-      if (seat_.is_closed) throw core::ClosedError(closed_text(member.rank()));
-      ++seat_.num_uses;
+      if (!seat_.uses.begin()) throw core::ClosedError(closed_text(member.rank()));
     }
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
     ~Use() {
-      if (--seat_.num_uses == 0 && seat_.is_closed) seat_.group.reset();
+      if (seat_.uses.end()) seat_.group.reset();
     }
 
    private:
@@ -48,11 +46,13 @@ class HeldMember : public collectives::Member {
 
   // Releases the group, at the latest when the last call in another thread ends; false if it was already closed.
   bool close(std::string_view reason) {
-    if (seat_->is_closed) return false;
-    const Use last(*this);
-    depart(reason);
-    seat_->is_closed = true;
-    return true;
+    try {
+      const Use last(*this);
+      depart(reason);
+      return seat_->uses.close();
+    } catch (const core::ClosedError&) {
+      return false;
+    }
   }
 
   // Calls of this member and its copies first call `gate`, which returns once asynchronous calls made before are done.
@@ -61,8 +61,14 @@ class HeldMember : public collectives::Member {
     if (seat_->gate) pybind11::object(seat_->gate)();
   }
 
-  // Only during a use. Whether several ranks share this interpreter and each has a core to spin on.
-  bool takes_turns() const { return group().num_ranks_here() > 1 && group().num_ranks() <= sync::usable_cores(); }
+  // Only during a use. Whether several ranks share an interpreter with a lock, and each has a core to spin on.
+  bool takes_turns() const {
+#if defined(Py_GIL_DISABLED)
+    return false;
+#else
+    return group().num_ranks_here() > 1 && group().num_ranks() <= sync::usable_cores();
+#endif
+  }
   const std::shared_ptr<collectives::Group>& keeper() const { return seat_->group; }
 
  private:

@@ -2,7 +2,15 @@
 
 #include "registers.hpp"
 
+// docs/decisions/017-free-threading.md
+#if defined(RINGLET_FREE_THREADED)
+#if defined(Py_GIL_DISABLED) && PY_VERSION_HEX < 0x030E0000
+#error "RINGLET_FREE_THREADED requires Python 3.14: before, the places of calls are found under the interpreter lock"
+#endif
+PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
+#else
 PYBIND11_MODULE(_core, m) {
+#endif
   m.doc() = "The compiled core of ringlet. Use the Python modules instead.";
   ringlet::bindings::register_errors();
   ringlet::bindings::register_examples(m);

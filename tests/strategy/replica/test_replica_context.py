@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import collections
 import threading
+import types
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 import ringlet
 from ringlet import nest
 from ringlet.errors import InvalidArgumentError
+from ringlet.strategy.replica import replica_context
 from ringlet.values import PerReplica
 
 Point = collections.namedtuple("Point", ["x", "y"])
@@ -47,6 +50,19 @@ def test_the_id_is_a_read_only_int32_array_without_dimensions():
     for i, found in enumerate(STRATEGIES[3].run(lambda: replica().replica_id_in_sync_group).values):
         assert (type(found), found.shape, found.dtype, int(found)) == (np.ndarray, (), np.int32, i)
         assert not found.flags.writeable
+
+
+def test_replicas_that_request_their_first_ids_at_the_same_time_get_their_own(monkeypatch):
+    both_are_here = threading.Barrier(2, timeout=5)
+
+    def array(value: int, dtype: Any) -> np.ndarray:
+        both_are_here.wait()
+        return np.array(value, dtype)
+
+    monkeypatch.setattr(replica_context, "_id_arrays", type(replica_context._id_arrays)())
+    monkeypatch.setattr(replica_context, "np", types.SimpleNamespace(array=array, int32=np.int32))
+    with ThreadPoolExecutor(2) as threads:
+        assert [int(found) for found in threads.map(replica_context._id_array, range(2))] == [0, 1]
 
 
 def test_the_id_selects_from_lists():

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringlet import _core
-from ringlet.values.variables.storage import Storage, quietly, replace
+from ringlet.values.variables.storage import _COUNTS_ARE_EXACT, Storage, quietly, replace
 
 MIB = 1 << 20
 
@@ -84,7 +84,7 @@ def test_a_replica_that_writes_has_memory_of_its_own_from_then_on():
     assert address(storage.read(0)) == address(storage.read(2)) != address(storage.read(1))
     mine = address(storage.read(1))
     storage.write_one(1, add, 1)
-    assert address(storage.read(1)) == mine
+    assert not _COUNTS_ARE_EXACT or address(storage.read(1)) == mine
 
 
 def test_components_that_all_get_one_value_are_one_buffer_again():
@@ -229,7 +229,7 @@ def test_a_write_in_the_middle_of_a_write_of_the_same_thread_leaves_the_storage_
         storage.write_all(replace, np.full(3, number))
         assert storage.read(1).tolist() == [number] * 3
     before = address(storage.read(0))
-    assert address(storage.write_all(add, 1)[0]) == before
+    assert not _COUNTS_ARE_EXACT or address(storage.write_all(add, 1)[0]) == before
 
 
 # --- memory ----------------------------------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ def test_memory_of_such_arrays_is_written_to_again_when_nobody_reads_it():
     storage = Storage(np.zeros(1000), 1, Marked)
     first = address(storage.read(0))
     storage.write_all(replace, np.ones(1000))
-    assert address(storage.read(0)) == first
+    assert not _COUNTS_ARE_EXACT or address(storage.read(0)) == first
     plain = np.asarray(storage.read(0))
     storage.write_all(replace, np.zeros(1000))
     assert plain[0] == 1

@@ -1,9 +1,10 @@
 #include "ringlet/collectives/group/message_text.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstdio>
 #include <map>
-#include <sstream>
 
 #include "ringlet/collectives/group/fixed_text.hpp"
 
@@ -21,9 +22,9 @@ std::string line_of(const std::string& ranks, const std::string& text) { return 
 }  // namespace
 
 std::string seconds_text(sync::Clock::duration duration) {
-  std::ostringstream text;
-  text << std::chrono::duration<double>(duration).count() << " s";
-  return text.str();
+  std::array<char, 32> text;
+  std::snprintf(text.data(), text.size(), "%g s", std::chrono::duration<double>(duration).count());
+  return text.data();
 }
 
 std::string ranks_text(std::span<const int> ranks) {

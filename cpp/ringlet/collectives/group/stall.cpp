@@ -23,6 +23,7 @@
 #include "ringlet/collectives/group/rank_state.hpp"
 #include "ringlet/collectives/group/thread_reports.hpp"
 #include "ringlet/collectives/transport/world.hpp"
+#include "ringlet/sync/append_only.hpp"
 #include "ringlet/sync/process/process.hpp"
 
 namespace ringlet::collectives {
@@ -37,7 +38,7 @@ constexpr std::string_view kUninterruptible =
     ": no answer, in uninterruptible sleep: it waits for a disk, a network file system, or memory that was swapped out";
 constexpr std::string_view kPrinted = "; its process prints its stacks on standard error";
 
-ThreadReports* reports = nullptr;
+sync::PointerTable<ThreadReports> installed(1);
 
 // The result of f(), called on another thread; nothing if it takes too long.
 template <class F>
@@ -71,8 +72,8 @@ std::vector<std::string> parts_of(const std::string& texts) {
 
 void log(const std::string& text) {
   const auto is_logged = std::make_shared<sync::Flag>();
-  if (reports != nullptr) {
-    const auto log_by_owner = [is_logged, text] {
+  if (ThreadReports* const reports = thread_reports(); reports != nullptr) {
+    const auto log_by_owner = [reports, is_logged, text] {
       reports->log(text, *is_logged);
       return true;
     };
@@ -85,8 +86,8 @@ void log(const std::string& text) {
 
 }  // namespace
 
-void set_thread_reports(ThreadReports& given) noexcept { reports = &given; }
-ThreadReports* thread_reports() noexcept { return reports; }
+void set_thread_reports(ThreadReports& given) noexcept { installed.set(0, &given); }
+ThreadReports* thread_reports() noexcept { return installed.get(0); }
 
 std::vector<RankThread> Group::threads_here() const {
   std::vector<RankThread> threads;
@@ -141,8 +142,8 @@ std::vector<std::string> Group::all_stacks() {
     if (!state.empty()) put(process, std::vector<std::string>(states_.size(), std::string(state)));
     return !state.empty();
   };
-  if (reports != nullptr) {
-    const auto own = answer_of([threads = threads_here()] { return reports->stacks(threads); }, end);
+  if (ThreadReports* const reports = thread_reports(); reports != nullptr) {
+    const auto own = answer_of([reports, threads = threads_here()] { return reports->stacks(threads); }, end);
     if (own.has_value()) {
       put(here, *own);
     } else {

@@ -120,7 +120,7 @@ class _Job:
         with self._lock:
             is_busy = bool(self._helpers)
         if is_busy:
-            is_interrupted = any(isinstance(error, KeyboardInterrupt) for error in tuple(self._errors.values()))
+            is_interrupted = any(isinstance(error, KeyboardInterrupt) for error in list(self._errors.values()))
             try:
                 self._wait(is_interrupted)
             except BaseException:  # Ctrl-C: helpers still write to the caller's arrays. A second Ctrl-C does not wait

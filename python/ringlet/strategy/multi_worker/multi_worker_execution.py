@@ -129,7 +129,7 @@ class WorkerRun(ReplicaRun):
         count = workers.num_local
         # Number of calls each replica has started, and the kind of each call.
         self._entered = [0] * count
-        self._kinds: list[str] = []
+        self._kinds: dict[int, str] = {}
         self._is_in_series = [False] * count
         self.__dict__["shapes"] = WorkerShapes(count, workers)
 
@@ -181,15 +181,15 @@ class WorkerRun(ReplicaRun):
 
     def _count_call(self, replica: int, kind: str) -> Exception | None:
         """Count the next call of a replica; return the reason why it cannot be made, if any."""
-        for other, error in tuple(self._failures.items()):  # no need to abort the group: other workers can continue
+        for other, error in list(self._failures.items()):  # no need to abort the group: other workers can continue
             return CollectiveAborted(f"{self._name(other)} raised {one_line(error)}")
-        number = self._entered[replica] = self._entered[replica] + 1
-        if len(self._kinds) < number:
-            self._kinds.append(kind)
-        elif self._kinds[number - 1] != kind:
+        number = self._entered[replica] + 1
+        first = self._kinds.setdefault(number, kind)
+        self._entered[replica] = number  # _release_waiting then finds the kind
+        if first != kind:
             text = (
                 f"its replicas did not make the same call (call {number} of this run): {self._name(replica)} {kind}, "
-                f"another one {self._kinds[number - 1]}. Make the same calls in the same order on every replica"
+                f"another one {first}. Make the same calls in the same order on every replica"
             )
             self.workers.abort(f"cannot continue: {text}")
             return CollectiveMismatchError(text)
@@ -223,7 +223,7 @@ class WorkerRun(ReplicaRun):
         what = "has returned" if error is None else f"raised {one_line(error).rstrip('.')}"
         mine = self._entered[replica] if replica >= 0 else -1
         for other, number in enumerate(self._entered):
-            if other == replica or self.ended[other] or not number or self._kinds[number - 1] != _COLLECTIVE:
+            if other == replica or self.ended[other] or not number or self._kinds[number] != _COLLECTIVE:
                 continue
             if number > mine:
                 self._abort_waiting(replica, other, what)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,6 +12,9 @@ from dataclasses import dataclass, field
 from ringlet.devices import visible_cores
 
 _log = logging.getLogger(__name__)
+
+# Without the interpreter lock, each of two threads may miss the other's last write.
+HAS_INTERPRETER_LOCK = getattr(sys, "_is_gil_enabled", lambda: True)()
 
 # Minimum duration of a slow step; costs other than lock contention dominate shorter steps.
 SLOW_SECONDS = 0.02
@@ -73,5 +77,5 @@ _monitors: list[GilContentionMonitor] = []
 def gil_contention_monitor() -> GilContentionMonitor:
     """Return the monitor of this process, created on first use."""
     if not _monitors:
-        _monitors.append(GilContentionMonitor(visible_cores().count))
+        _monitors.append(GilContentionMonitor(visible_cores().count if HAS_INTERPRETER_LOCK else 1))
     return _monitors[0]

@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 T = TypeVar("T")
 
-_id_arrays: list[Array] = []
+_id_arrays: dict[int, Array] = {}
 
 
 def _id_array(replica_id: int) -> Array:
     """Return the read-only int32 scalar of a replica id, the same object every time."""
-    while replica_id >= len(_id_arrays):
-        array = np.array(len(_id_arrays), np.int32)
+    if replica_id not in _id_arrays:
+        array = np.array(replica_id, np.int32)
         array.setflags(write=False)
-        _id_arrays.append(array)
+        _id_arrays.setdefault(replica_id, array)  # another replica may have added it
     return _id_arrays[replica_id]
 
 

@@ -158,7 +158,7 @@ class ReplicaThreadPool:
 
     def release(self, owner: object) -> None:
         """Release what a run has acquired, if anything; abandon it if replicas of the run are still running."""
-        for threads, holder in tuple(self._owners.items()):
+        for threads, holder in list(self._owners.items()):
             if holder != owner:
                 continue
             if threads.work is not NO_WORK and not _finish_unclaimed(threads):

@@ -18,6 +18,7 @@ from ringlet.strategy.calls.call_options import CallOptions, read_options
 from ringlet.strategy.calls.context_checks import refuse_stale
 from ringlet.strategy.calls.structure_agreement import Shapes
 from ringlet.strategy.replica.error_selection import one_line, other_failures, primary_failure
+from ringlet.strategy.replica.gil_contention_warning import HAS_INTERPRETER_LOCK
 from ringlet.strategy.replica.replica_context import ReplicaContext
 from ringlet.strategy.replica.replica_threads import NO_WORK, ReplicaThreads, fork_count
 from ringlet.values import check_components, regroup, select_replica
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# Without the interpreter lock, each of two threads may miss the other's last write.
-_HAS_INTERPRETER_LOCK = getattr(sys, "_is_gil_enabled", lambda: True)()
 # np.errstate is a context variable from NumPy 2 on, and thread-local before.
 _CONTEXTS_CARRY_ERRSTATE = int(np.__version__.partition(".")[0]) >= 2
 # Maximum time that a run waits for its replicas after Ctrl-C, and after a call of a replica has timed out: replicas
@@ -94,7 +93,7 @@ class ReplicaRun:
     # because it may select its rows, or reduces an argument, which then is not a batch.
     whole_batch = 0
     # Whether a replica has used the group in this run; if so, replicas that end must leave it.
-    _uses_group = not _HAS_INTERPRETER_LOCK
+    _uses_group = not HAS_INTERPRETER_LOCK
     # The result or the exception of the last merge_call.
     _merged: Any = None
     _merge_error: Exception | None = None
@@ -261,7 +260,7 @@ class ReplicaRun:
     def _is_interrupted(self) -> bool:
         return any(
             replica == _CALLER or isinstance(error, KeyboardInterrupt)
-            for replica, error in tuple(self._failures.items())
+            for replica, error in list(self._failures.items())
         )
 
     def _has_timed_out(self) -> bool:
