@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["main", "outcomes"]
+__all__ = ["main", "outcomes", "outcomes_of"]
 
 MESHES = ("1", "2x2", "3")
 _LINE = re.compile(r"^(PASSED|FAILED|ERROR|SKIPPED|XFAIL\w*) (.+?)(?: - .*)?$")
@@ -34,9 +34,14 @@ def outcomes(checkout: Path, mesh: str, arguments: list[str]) -> dict[str, str]:
     made = subprocess.run(
         [*command, *arguments], cwd=checkout, env=environment, capture_output=True, text=True, check=False
     )
+    return outcomes_of(made, checkout)
+
+
+def outcomes_of(made: subprocess.CompletedProcess[str], what: object) -> dict[str, str]:
+    """Return the outcome of each test by its name, from the output of ``pytest -rA``."""
     found = {match.group(2): match.group(1) for match in map(_LINE.match, made.stdout.splitlines()) if match}
     if not found:
-        raise SystemExit(f"no test ran in {checkout}:\n{made.stdout[-2000:]}{made.stderr[-2000:]}")
+        raise SystemExit(f"no test ran in {what}:\n{made.stdout[-2000:]}{made.stderr[-2000:]}")
     return found
 
 

@@ -111,3 +111,17 @@ def test_sharding_loads_neither_fft_nor_random_numbers():
     program = "import sys, ringlet.sharding; print({'numpy.fft', 'numpy.random'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "set()\n"
+
+
+@pytest.mark.parametrize("memory", ["shared", "copy"])
+@pytest.mark.parametrize("spec", [("x", "y", None), (None, None, "x"), ("y", None, "x")])
+def test_vectors_are_the_same_on_any_mesh(spec, memory):
+    mesh, whole = Mesh({"x": 2, "y": 2}), Sharding.replicated(1)
+    for name, args in (("multinomial", (20, [0.2, 0.3, 0.5])), ("dirichlet", ([1.0, 2.0, 3.0],))):
+        expected = getattr(random.default_rng(3), name)(*args, size=(5, 3), sharding=whole).numpy()
+        with mode(memory):
+            found = getattr(random.default_rng(3), name)(*args, size=(5, 3), sharding=mesh.sharding(*spec))
+            np.testing.assert_array_equal(found.numpy(), expected)
+        assert found.shape == (5, 3, 3)
+        np.testing.assert_allclose(expected.sum(-1), 20 if name == "multinomial" else 1.0)
+    assert random.default_rng(0).dirichlet([1.0, 2.0], sharding=whole).shape == (2,)

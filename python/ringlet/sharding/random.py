@@ -35,6 +35,9 @@ _MOST_KEYS = 2**63
 # Approximate time to generate a byte, as a multiple of the time of a sum.
 _EFFORT = 16
 
+# Distributions of vectors, and the place and name of the parameter whose length is that of the vectors.
+_VECTORS = {"dirichlet": (0, "alpha"), "multinomial": (1, "pvals")}
+
 # Methods of NumPy's Generator, with the number of parameters before `size`.
 _PARAMETERS = {
     name: int(count)
@@ -44,7 +47,7 @@ _PARAMETERS = {
         hypergeometric(3) integers(2) laplace(2) logistic(2) lognormal(2) logseries(1) negative_binomial(2)
         noncentral_chisquare(2) noncentral_f(3) normal(2) pareto(1) poisson(1) power(1) random(0) rayleigh(1)
         standard_cauchy(0) standard_exponential(0) standard_gamma(1) standard_normal(0) standard_t(1) triangular(3)
-        uniform(2) vonmises(2) wald(2) weibull(1) zipf(1)""",
+        uniform(2) vonmises(2) wald(2) weibull(1) zipf(1) dirichlet(1) multinomial(2)""",
     )
 }
 
@@ -54,11 +57,12 @@ class Generator:
 
     Has these distributions of :class:`numpy.random.Generator`, with their parameters (numbers or plain arrays that
     broadcast to the result) and a required keyword ``sharding=``: ``beta``, ``binomial``, ``chisquare``, ``choice``,
-    ``exponential``, ``f``, ``gamma``, ``geometric``, ``gumbel``, ``hypergeometric``, ``integers``, ``laplace``,
-    ``logistic``, ``lognormal``, ``logseries``, ``negative_binomial``, ``noncentral_chisquare``, ``noncentral_f``,
-    ``normal``, ``pareto``, ``poisson``, ``power``, ``random``, ``rayleigh``, ``standard_cauchy``,
-    ``standard_exponential``, ``standard_gamma``, ``standard_normal``, ``standard_t``, ``triangular``, ``uniform``,
-    ``vonmises``, ``wald``, ``weibull``, ``zipf``. Nothing is sent.
+    ``dirichlet``, ``exponential``, ``f``, ``gamma``, ``geometric``, ``gumbel``, ``hypergeometric``, ``integers``,
+    ``laplace``, ``logistic``, ``lognormal``, ``logseries``, ``multinomial``, ``negative_binomial``,
+    ``noncentral_chisquare``, ``noncentral_f``, ``normal``, ``pareto``, ``poisson``, ``power``, ``random``,
+    ``rayleigh``, ``standard_cauchy``, ``standard_exponential``, ``standard_gamma``, ``standard_normal``,
+    ``standard_t``, ``triangular``, ``uniform``, ``vonmises``, ``wald``, ``weibull``, ``zipf``. Nothing is sent.
+    Vectors of ``dirichlet`` and ``multinomial``, all with the same parameters, lie along the result's last dimension.
 
     The numbers of call n are those of NumPy's Philox with a key made from seed and n, one stream for each 16,384
     elements in C order. They differ from the numbers of ``numpy.random.default_rng(seed)``. Processes of a mesh must
@@ -97,7 +101,12 @@ class Generator:
                     f"{name} was given out= or replace=False, which are not supported: assign the result, "
                     "x[...] = rng.random(x.shape, sharding=x.sharding), or take from rng.permutation(number)[:count]"
                 )
-            return self._drawn(name, args, kwargs, _placed(name, size, sharding, (*args, *kwargs.values())))
+            length: tuple[int, ...] = ()
+            if name in _VECTORS:
+                place, parameter = _VECTORS[name]
+                length = np.shape(kwargs.get(parameter, args[place] if place < len(args) else ()))[-1:]
+                size = () if size is None else size
+            return self._drawn(name, args, kwargs, _placed(name, size, sharding, (*args, *kwargs.values()), length))
 
         method.__name__ = name
         return method
@@ -156,16 +165,16 @@ class Generator:
             )
         call, self._num_calls = self._num_calls, self._num_calls + 1
         key = np.random.SeedSequence(self._entropy, spawn_key=(call,)).generate_state(2, np.uint64)
-        stream = _Stream(name, args, kwargs, shape, key)
+        stream = _Stream(name, args, kwargs, shape[:-1] if name in _VECTORS else shape, key)
         made = empty(shape, stream.draw(0, 0).dtype, layout, group)
         if made._whole is not None:
-            flat = made._whole.reshape(-1)
+            flat = made._whole.reshape(-1, *shape[len(stream.shape) :])
 
             def fill(block: int) -> None:
                 values = stream.block(block)
                 flat[block * BLOCK : block * BLOCK + len(values)] = values
 
-            blocks = range(-(-made.size // BLOCK))
+            blocks = range(-(-math.prod(stream.shape) // BLOCK))
             in_threads(fill, blocks, _EFFORT * made.nbytes // max(1, len(blocks)))
         else:
             boxes, devices = layout.boxes(shape), filling_devices(made)
@@ -202,7 +211,7 @@ class _Stream(NamedTuple):
         start = number * BLOCK
 
         def part(value: Any) -> Any:
-            if self.name == "choice" or not np.ndim(value):
+            if self.name in ("choice", *_VECTORS) or not np.ndim(value):
                 return value
             return np.broadcast_to(value, self.shape).flat[start : start + count]
 
@@ -217,14 +226,16 @@ class _Stream(NamedTuple):
             flat = np.arange(start, min(start + BLOCK, math.prod(self.shape)))
             places = np.unravel_index(flat, self.shape) if self.shape else ()
             is_inside = np.ones(len(flat), bool)
-            for place, side in zip(places, box, strict=True):
+            for place, side in zip(places, box, strict=False):
                 is_inside &= (side.start <= place) & (place < side.stop)
             if is_inside.any():
-                key = tuple(place[is_inside] - side.start for place, side in zip(places, box, strict=True))
-                tile[key] = self.block(number)[is_inside] if key else self.block(number)[0]
+                key = tuple(place[is_inside] - side.start for place, side in zip(places, box, strict=False))
+                selected: tuple[Any, ...] = (is_inside, *box[len(places) :])
+                values = self.block(number)[selected]
+                tile[key or ...] = values if key else values[0]
 
 
-def _placed(name: str, size: Any, sharding: Any, parameters: Iterable[Any]) -> _Place:
+def _placed(name: str, size: Any, sharding: Any, parameters: Iterable[Any], length: Shape = ()) -> _Place:
     example = f"rng.{name}(..., size=(8, 4), sharding=mesh.sharding('x', 'y'))"
     if not isinstance(sharding, (Sharding, NamedSharding)):
         raise TypeError(
@@ -245,6 +256,7 @@ def _placed(name: str, size: Any, sharding: Any, parameters: Iterable[Any]) -> _
         raise ValueError(
             f"{name} was given size={shortened(size)}: expected whole numbers of 0 or more. Write {example}"
         )
+    shape += length
     layout = layout_of(sharding, len(shape))
     if layout.is_partial:
         raise ShardingError(f"{name} was given {sharding}, in which devices hold terms of a sum: use a tiled sharding")

@@ -100,3 +100,11 @@ def test_arrays_that_are_cut_along_different_axes_are_cut_along_both():
     assert np.array_equal(made, [values, -values])
     assert made.sharding == mesh.sharding(None, "x", "y").for_ndim(3)
     assert report.nbytes == 0
+
+
+def test_concatenate_casts_to_the_dtype_of_out_as_casting_allows():
+    x = shard(np.array([1.5, 2.5, 3.5]), Sharding.tiled((2,)))
+    out = shard(np.zeros(6, int), Sharding.tiled((2,)))
+    assert np.concatenate([x, x], out=out, casting="unsafe").tolist() == [1, 2, 3, 1, 2, 3]  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="'no'"):
+        np.concatenate([x, x], out=shard(np.zeros(6, np.float32), Sharding.tiled((2,))), casting="no")  # type: ignore[arg-type]

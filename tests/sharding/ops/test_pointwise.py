@@ -71,3 +71,9 @@ def test_isclose_warns_once_of_a_tolerance_that_is_not_a_number():
             np.testing.assert_array_equal(np.isclose(x, x + 1, rtol=np.nan), [False, False, False, False])
         told.append([str(warning.message) for warning in warned])
     assert told[1] == told[0]  # nothing before NumPy 2.2
+
+
+def test_tolerances_of_isclose_may_be_arrays():
+    x, y, near = np.array([2.1, 2.1, 5, 5]), np.array([2, 2, np.nan, 5]), [0.11, 0.09, 1, 0]
+    found = np.isclose(shard(x, Sharding.tiled((2,))), y, atol=near, rtol=0)  # type: ignore[arg-type]
+    assert found.tolist() == np.isclose(x, y, atol=near, rtol=0).tolist() == [True, False, False, True]

@@ -144,3 +144,9 @@ def test_divided_indices_are_sent_to_the_devices_that_have_the_rows():
     exchange = next(each for each in report.collectives if each.kind == "all-to-all")
     moved = sum(int(place) % 16 // 4 != number // 6 for number, place in enumerate(places))
     assert exchange.nbytes == moved * (8 + 4 * 8)
+
+
+def test_put_along_axis_refuses_indices_of_two_dimensions_without_axis():
+    x = shard(np.zeros((2, 3)), Sharding.tiled((2, 1)))
+    with pytest.raises(ValueError, match="must have a single dimension"):
+        np.put_along_axis(x, np.array([[0], [1]]), 1.0, axis=None)

@@ -163,3 +163,9 @@ def _mesh_in(accelerator_type):
     topology = ringlet.tpu.Topology.from_accelerator_type(accelerator_type)
     shape = [1, 1, 1, topology.mesh_shape[-1]]
     return Mesh({"x": shape[-1]}, assignment=ringlet.tpu.DeviceAssignment.build(topology, shape, num_replicas=1))
+
+
+@pytest.mark.parametrize("rows", [8, 9], ids=["parts in one block", "parts apart"])
+def test_a_number_of_a_partial_array_is_scaled_by_its_own_parts(rows: int):
+    sums = shard(np.arange(rows * 8.0).reshape(rows, 8), Sharding.tiled((8, 1))).sum(axis=0)
+    assert float(sums[3] * 2 / 4) == (np.arange(rows) * 8 + 3).sum() / 2

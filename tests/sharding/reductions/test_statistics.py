@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -203,3 +204,9 @@ def test_infinite_numbers_have_a_mean_without_a_warning():
     whole = np.array([np.inf, 1, np.inf, 2])
     x = shard(whole, Sharding.tiled((2,)))
     assert [float(np.nanmean(x)), float(np.mean(x, where=[True, True, False, False]))] == [np.inf, np.inf]
+
+
+@pytest.mark.filterwarnings("ignore::ringlet.errors.GatherWarning")
+def test_the_average_of_objects_is_an_object():
+    values = np.array([Fraction(1, 2), Fraction(1, 3)])
+    assert np.average(shard(values, Sharding.tiled((2,)))) == Fraction(5, 12)

@@ -84,7 +84,9 @@ def of_parts(whole: Array, layout: Layout, group: DeviceGroup, combine: Op) -> S
     if layout.parts.count == 1:
         return ShardedArray._of_whole(whole, layout, group)
     parts = [*whole] if whole.ndim > 1 else [whole[part, ...] for part in range(len(whole))]
-    return ShardedArray._build([parts[part] for part in layout.parts.tile], layout, group, combine)
+    made = ShardedArray._of_whole(parts[0], layout, group)
+    made._whole, made._buffers, made._combine = None, tuple([parts[part] for part in layout.parts.tile]), combine
+    return made
 
 
 def stacked(call: StackedCall, arrays: Sequence[Array], group: DeviceGroup) -> ShardedArray:

@@ -32,7 +32,7 @@ _SILENT_SECONDS = 0.1
 
 
 def on_devices(
-    work: Callable[[int], None], devices: Sequence[int], bytes_per_device: int, *, is_alone: bool = False
+    work: Callable[[int], object], devices: Sequence[int], bytes_per_device: int, *, is_alone: bool = False
 ) -> None:
     """Run the work of each device, in parallel if that is faster for `bytes_per_device` read and written.
 
@@ -45,7 +45,7 @@ def on_devices(
 
 
 def in_threads(
-    work: Callable[[int], None], numbers: Sequence[int], bytes_each: int, *, is_alone: bool = False, note: str = ""
+    work: Callable[[int], object], numbers: Sequence[int], bytes_each: int, *, is_alone: bool = False, note: str = ""
 ) -> None:
     """Run work that is not divided by device, as :func:`on_devices` does; `note` and the number are added to errors."""
     if is_planning():
@@ -66,7 +66,7 @@ def in_threads(
             raise
 
 
-def _in_turn(work: Callable[[int], None], numbers: Sequence[int], note: str) -> None:
+def _in_turn(work: Callable[[int], object], numbers: Sequence[int], note: str) -> None:
     number = None
     try:
         for number in numbers:
@@ -84,7 +84,7 @@ class _Job:
     Only helpers are counted: Ctrl-C may interrupt the caller at any point, so its exit cannot be awaited.
     """
 
-    def __init__(self, work: Callable[[int], None], numbers: Sequence[int], note: str) -> None:
+    def __init__(self, work: Callable[[int], object], numbers: Sequence[int], note: str) -> None:
         self.numbers = numbers
         self._work, self._note = work, note
         self._places = itertools.count()

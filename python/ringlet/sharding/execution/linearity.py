@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -52,10 +52,8 @@ def may_keep_parts(ufunc: np.ufunc, operands: Sequence[Any], partial: frozenset[
     """Return whether a result may be partial, as far as layouts determine it."""
     together, others = _LINEAR.get(ufunc, ((), "factors"))
 
-    def is_everywhere(x: Any) -> bool:
-        return others == "terms" or not isinstance(x, ShardedArray) or x._layout.is_replicated
-
-    return any(s <= partial and all(is_everywhere(x) for n, x in enumerate(operands) if n not in s) for s in together)
+    spread = {n for n, x in enumerate(operands) if isinstance(x, ShardedArray) and not x._layout.is_replicated}
+    return any(s <= partial and (others == "terms" or spread <= s) for s in together)
 
 
 def keeps_parts(ufunc: np.ufunc, operands: Sequence[Any], place: int, dtype: np.dtype[Any]) -> bool:
@@ -113,13 +111,14 @@ def origin_of(ufunc: np.ufunc, operands: Sequence[Any]) -> Origin | None:
     if len(partial) != 1:
         return None
     (place,) = partial
-    before = operands[place]._origin
-    depth = 1 if before is None else before.depth + 1
-    if depth > _MOST_STEPS:
-        return None
     kept = [_kept_as_it_is(x) for x in operands]
-    source = operands[place]
-    return Origin(source, source._buffers, lambda x: ufunc(*kept[:place], x, *kept[place + 1 :]), depth)
+    return origin_at(operands[place], lambda x: ufunc(*kept[:place], x, *kept[place + 1 :]))
+
+
+def origin_at(source: ShardedArray, compute: Callable[[ShardedArray], ShardedArray]) -> Origin | None:
+    """Return an origin; None if it is too many operations away."""
+    depth = 1 if source._origin is None else source._origin.depth + 1
+    return None if depth > _MOST_STEPS else Origin(source, source._buffers, compute, depth)
 
 
 def _kept_as_it_is(x: Any) -> Any:

@@ -185,16 +185,17 @@ def _at_once(kernel: Kernel, prepared: Prepared, effort: float) -> ShardedArray 
     _, chosen, dtype, group, combine = prepared
     layout, shape = chosen.result_layout, chosen.result_shape
     shape = shape if layout.parts.count == 1 else (layout.parts.count, *shape)
-    devices, is_alone = chosen.first_devices[:1], group.num_devices == 1
+    where = chosen.places[chosen.first_devices[0]]
+    # A reduction does not call BLAS, whose threads `on_devices` limits.
+    calls_directly = len(arrays) == 1 or group.num_devices == 1
 
     def run(arrays: Sequence[Array]) -> Array:
         whole = fresh(shape, dtype)
         *tiles, out = [x.reshape(s.shape).transpose(s.order) for x, s in zip((*arrays, whole), stacks, strict=True)]
-
-        def fill(device: int) -> None:
-            kernel(tiles, out, chosen.places[device])
-
-        on_devices(fill, devices, 0, is_alone=is_alone)
+        if calls_directly:
+            kernel(tiles, out, where)
+        else:
+            on_devices(lambda _: kernel(tiles, out, where), (where.device,), 0)
         return whole
 
     return stacked(StackedCall(run, layout, combine), arrays, group)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import operator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,6 +64,11 @@ def get_item(x: ShardedArray, key: Any) -> Any:
     if _is_field(x, key):
         inner = np.empty((), x.dtype)[key].ndim  # raises NumPy's error
         return x._derive(lambda buffer: buffer[key], x._layout.with_cuts([*x._layout.cuts, *(WHOLE,) * inner]))
+    entries, kinds = _kinds_of(key)
+    if x._whole is not None and x._group.member is None and _SIMPLE.keys() >= {*kinds} and not is_recording():
+        # With the ellipsis, an index of numbers returns an array.
+        index = key if int not in kinds or Ellipsis in entries else (*entries, ...)
+        return x._derive(lambda whole: whole[index], _view_layout(x._layout, kinds))
     basic = _basic(x.shape, key)
     if basic is None:
         return _advanced(x, key)
@@ -84,10 +89,11 @@ def set_item(x: ShardedArray, key: Any, value: Any) -> None:
     For slices and numbers, and for masks with one value or row for all selected elements, each device writes to its own
     tile. Other indices and values are sent to all devices, unless mask and values are divided.
     """
+    if _assigned_at_once(x, key, value):
+        return
     basic = None if _is_field(x, key) else _basic(x.shape, key)
     if basic is not None:
-        if not _assigned_at_once(x, basic, key, value):
-            recorded_as_one("assign", (x, value), lambda: _assign(x, basic, value))
+        recorded_as_one("assign", (x, value), lambda: _assign(x, basic, value))
     elif _is_mask(x, key) and _is_uniform(value, x.ndim - key.ndim):
         mask = key.reshape(key.shape + (1,) * (x.ndim - key.ndim))
         value = value if hasattr(value, "dtype") else np.asarray(value, x.dtype)
@@ -103,6 +109,24 @@ def set_item(x: ShardedArray, key: Any, value: Any) -> None:
 # Names in warnings.
 _INDEX = "an index of arrays"
 _ASSIGNMENT = "assignment to an index of arrays"
+
+
+# Types of index entries that NumPy accepts in any combination, each with an example.
+_SIMPLE: dict[type, Any] = {slice: slice(None), int: 0, type(None): None, type(...): ...}
+
+
+def _kinds_of(key: Any) -> tuple[tuple[Any, ...], tuple[type, ...]]:
+    """Return the entries of an index, and their types."""
+    entries = key if type(key) is tuple else (key,)
+    return entries, tuple(map(type, entries))
+
+
+@lru_cache(maxsize=1024)
+def _view_layout(layout: Layout, kinds: tuple[type, ...]) -> Layout:
+    """Return the layout of an array indexed by entries of these types."""
+    basic = _basic((1,) * layout.ndim, tuple([_SIMPLE[kind] for kind in kinds]))
+    assert basic is not None
+    return basic.layout(basic.taken_layout(layout))
 
 
 def _basic(shape: Shape, key: Any) -> _Basic | None:
@@ -288,8 +312,10 @@ def _assign(x: ShardedArray, basic: _Basic, value: Any) -> None:
     record_copies("assign", value, x, copies)
 
 
-def _assigned_at_once(x: ShardedArray, basic: _Basic, key: Any, value: Any) -> bool:
+def _assigned_at_once(x: ShardedArray, key: Any, value: Any) -> bool:
     """Assign in one call if devices share the memory of both arrays; return whether this was possible."""
+    if not _SIMPLE.keys() >= {*_kinds_of(key)[1]} or x._dtype.hasobject:
+        return False
     if type(value) is ShardedArray:
         if value._whole is None or value._group != x._group:
             return False
@@ -297,7 +323,7 @@ def _assigned_at_once(x: ShardedArray, basic: _Basic, key: Any, value: Any) -> b
         return False
     if x._whole is None or x._group.member is not None or is_recording():
         return False
-    if math.prod(basic.shape) * x.dtype.itemsize > INLINE_BYTES:
+    if x._whole[key].nbytes > INLINE_BYTES:
         return False
     x._writable_buffers()  # must precede reading the value, which may read this memory
     x._whole[key] = value._whole if type(value) is ShardedArray else value

@@ -33,6 +33,7 @@ def concatenate(
     axis = operator.index(axis) % operands[0].ndim
     if out is not None and dtype is not None:
         np.concatenate([np.empty(0)], out=np.empty(0), dtype=dtype)
+    dtype = dtype if out is None else out.dtype
     kind = np.concatenate([dtype_probe(x) for x in operands], dtype=dtype, casting=casting).dtype
     operands = list(replicated_with(out, operands))
     regions, place = [], 0

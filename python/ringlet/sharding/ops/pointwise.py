@@ -20,7 +20,7 @@ from ringlet.sharding.sharded_array import ShardedArray
 
 # Functions of numpy with the names of their array arguments. Other arguments are the same for each tile; a sharded one
 # is sent to all devices.
-_FUNCTIONS = """angle(z) around(a) fix(x) i0(x) iscomplex(x) isclose(a,b) isneginf(x) isposinf(x) isreal(x)
+_FUNCTIONS = """angle(z) around(a) fix(x) i0(x) iscomplex(x) isclose(a,b,rtol,atol) isneginf(x) isposinf(x) isreal(x)
     nan_to_num(x) round(a) sinc(x) digitize(x) interp(x) isin(element) polyval(x) searchsorted(v)
     char.equal(x1,x2) char.not_equal(x1,x2) char.less(x1,x2) char.less_equal(x1,x2) char.greater(x1,x2)
     char.greater_equal(x1,x2) strings.capitalize(a) strings.lower(a) strings.upper(a) strings.swapcase(a)
@@ -60,16 +60,17 @@ def _of_tiles(name: str, function: Callable[..., Any], arrays: tuple[str, ...]) 
 
     def implementation(*args: Any, **kwargs: Any) -> Any:
         bound = signature.bind(*args, **kwargs).arguments
-        operands = [bound.pop(array) for array in arrays if array in bound]
+        given = [array for array in arrays if array in bound]
+        operands = [bound.pop(array) for array in given]
         out = bound.pop("out", None)
         bound.update({key: all_gathered(value) for key, value in bound.items()})
         if not any(isinstance(value, ShardedArray) for value in (*operands, out)):
-            return function(**dict(zip(arrays, operands, strict=True)), **bound)
+            return function(**dict(zip(given, operands, strict=True)), **bound)
         if name == "nan_to_num" and not bound.get("copy", True):
             out, bound["copy"] = operands[0], True
 
         def call(*tiles: Any) -> Any:
-            return function(**dict(zip(arrays, tiles, strict=True)), **bound)
+            return function(**dict(zip(given, tiles, strict=True)), **bound)
 
         def quiet(tiles: list[Any], place: Array) -> None:
             with np.errstate(invalid="ignore"):

@@ -115,6 +115,10 @@ def _place(arr: ShardedArray, mask: Any, vals: Any) -> None:
 def _put_along_axis(arr: ShardedArray, indices: Any, values: Any, axis: Any) -> None:
     indices, values = operand(indices), operand(values)
     if axis is None:
+        if indices.ndim != 1:
+            np.put_along_axis(
+                np.empty(1, bool), shape_probe(indices.shape, np.dtype(int)), 0, None
+            )  # raises NumPy's error
         _put(arr, indices, values)
         return
     shape = shape_probe(arr.shape)

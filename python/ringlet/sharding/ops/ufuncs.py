@@ -9,6 +9,7 @@ for each device (tiles of columns are not contiguous and take four times as long
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ from ringlet.collectives import Op
 from ringlet.sharding.execution.array_function_table import gathered, has_subclass
 from ringlet.sharding.execution.cached_calls import of_parts
 from ringlet.sharding.execution.device_threads import INLINE_BYTES, in_threads
-from ringlet.sharding.execution.linearity import is_known, keeps_parts, may_keep_parts, origin_of
+from ringlet.sharding.execution.linearity import keeps_parts, may_keep_parts, origin_at
 from ringlet.sharding.execution.propagation import plan
 from ringlet.sharding.execution.ufunc_table import handler_of, is_cached
 from ringlet.sharding.explain import is_recording, record_operation
@@ -154,38 +155,54 @@ def _operands(inputs: tuple[Any, ...]) -> tuple[list[Any], list[Any], list[Shard
 
 def _with_parts(ufunc: np.ufunc, inputs: tuple[Any, ...], target: Any) -> ShardedArray | None:
     """Compute a call whose partial operands are numbers or have already been combined; None for all other calls."""
-    if is_recording() or not any(type(value) is ShardedArray and value._layout.is_partial for value in inputs):
+    if is_recording():
         return None
-    inputs = tuple([_settled(value) for value in inputs])
-    partial = [n for n, value in enumerate(inputs) if not is_known(value)]
-    if any(inputs[n]._shape or inputs[n]._group.member for n in partial):
-        return None
-    if may_keep_parts(ufunc, inputs, frozenset(partial)):
-        return None if target is not None or len(partial) > 1 else _part_by_part(ufunc, inputs, partial[0])
-    inputs = tuple([materialized(value) if n in partial else value for n, value in enumerate(inputs)])
-    return _fast_path(ufunc, inputs, target)
+    known, partial = [*inputs], []
+    for n, value in enumerate(inputs):
+        if type(value) is ShardedArray and value._whole is None:
+            if value._settled is not None:
+                known[n] = value._settled
+            elif value._shape or value._group.member is not None or not value._layout.is_partial:
+                return None
+            else:
+                partial.append(n)
+    if partial and may_keep_parts(ufunc, known, frozenset(partial)):
+        return None if target is not None or len(partial) > 1 else _part_by_part(ufunc, known, partial[0])
+    for n in partial:
+        known[n] = materialized(known[n])
+    return None if all(map(operator.is_, known, inputs)) else _fast_path(ufunc, tuple(known), target)
 
 
-def _settled(value: Any) -> Any:
-    return value._settled if type(value) is ShardedArray and value._settled is not None else value
-
-
-def _part_by_part(ufunc: np.ufunc, inputs: tuple[Any, ...], place: int) -> ShardedArray | None:
+def _part_by_part(ufunc: np.ufunc, inputs: Sequence[Any], place: int) -> ShardedArray | None:
     """Multiply or divide a partial number; None if the result is not partial, or for other operations."""
     x = inputs[place]
-    numbers: list[Any] = [value._whole if type(value) is ShardedArray else value for value in inputs]
     kinds = [type(value) if type(value) in _NUMBERS else getattr(value, "dtype", None) for value in inputs]
-    is_one = all(kind is not None and not np.ndim(number) for kind, number in zip(kinds, numbers, strict=True))
-    if x._combine is not Op.SUM or current_mode() != "shared" or not is_one:
+    is_one = not any(kind is None or getattr(value, "shape", ()) for kind, value in zip(kinds, inputs, strict=True))
+    if x._combine is not Op.SUM or not is_one or current_mode() != "shared":
         return None
+    numbers: list[Any] = []
+    for value in inputs:
+        number = value._whole if type(value) is ShardedArray and value is not x else value
+        if number is None:
+            return None
+        # Copied, because the number is used again when the result is combined.
+        numbers.append(number.copy() if type(number) is np.ndarray else number)
     (dtype,) = result_dtypes(ufunc, kinds, {})
-    if not keeps_parts(ufunc, inputs, place, dtype):
+    count, base = x._layout.parts.count, x._buffers[0].base
+    has_block = base is not None and base.shape == (count,) and all(each.base is base for each in x._buffers)
+    if not has_block or dtype.kind == "c" or not keeps_parts(ufunc, numbers, place, dtype):
         return None
-    whole, parts = fresh((x._layout.parts.count,), dtype), dict(zip(x._layout.parts.tile, x._buffers, strict=True))
-    for part, buffer in parts.items():
-        ufunc(*numbers[:place], buffer, *numbers[place + 1 :], out=whole[part, ...])
-    made = of_parts(whole, x._layout, x._group, Op.SUM)
-    made._origin = origin_of(ufunc, inputs)
+
+    def run(value: Any, out: Any = None) -> Any:
+        return ufunc(*numbers[:place], value, *numbers[place + 1 :], out=out)
+
+    def compute(known: ShardedArray) -> ShardedArray:
+        if known._whole is None:
+            return run(known)  # type: ignore[no-any-return]
+        return ShardedArray._of_whole(run(known._whole, fresh((), dtype)), known._layout, known._group)._as_result()
+
+    made = of_parts(run(base, fresh((count,), dtype)), x._layout, x._group, Op.SUM)
+    made._origin = origin_at(x, compute)
     return made
 
 

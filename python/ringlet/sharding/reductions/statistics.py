@@ -279,7 +279,7 @@ def _average(a: Any, axis: Axes = None, weights: Any = None, returned: bool = Fa
         np.flip(shape_probe((1,) * a.ndim), axis)  # type: ignore[arg-type]  # raises NumPy's error
     if weights is None:
         mean = np.mean(a, axis, keepdims=keepdims)
-        count = math.prod(a.shape) / math.prod(mean.shape)
+        count = math.prod(a.shape) / math.prod(np.shape(mean))
         return (mean, np.full_like(mean, count)) if returned else mean
     weights = weights if isinstance(weights, ShardedArray) else np.asanyarray(weights)
     if weights.shape != a.shape:

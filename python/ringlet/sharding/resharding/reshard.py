@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
@@ -56,7 +57,7 @@ def redistribute(x: ShardedArray, layout: Layout) -> ShardedArray:
     memory with `x`, so it must not be written to.
     """
     source = x._layout
-    if source == layout:
+    if source is layout or source == layout:
         return x
     if source.parts == layout.parts:
         return _moved(x, layout)
@@ -66,7 +67,7 @@ def redistribute(x: ShardedArray, layout: Layout) -> ShardedArray:
         origin = x._origin
         if origin is not None and origin.source._buffers is origin.buffers:
             values = redistribute(origin.source, layout)  # the source caches its values, for all arrays derived from it
-            with recording_suspended():
+            with recording_suspended() if is_recording() else nullcontext():
                 x._settled = origin.compute(values)
         else:
             x._settled = _combined(x, layout)
