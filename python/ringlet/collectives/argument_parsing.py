@@ -70,7 +70,9 @@ def root_of(root: Any, num_ranks: int, name: str = "root", expected: str = "the 
 
 def root_only(name: str, rank: int, root: int) -> NoReturn:
     """Raise the error for an argument that only the root may pass."""
-    raise InvalidArgumentError(f"rank {rank} passed {name}, which only the root, rank {root}, may pass: omit it there.")
+    raise InvalidArgumentError(
+        f"rank {rank} passed {name}, which only the root, rank {root}, may pass: omit it on rank {rank}."
+    )
 
 
 def axis_in(ndim: int, axis: Any, name: str = "axis") -> int:

@@ -101,7 +101,7 @@ class Member(Reductions, DataMovement, RootedCollectives, MessagePassing, Shutdo
         The new groups run concurrently and independently, with the time-out of this group and messages of their own. If
         this group fails, its new groups fail too; the failure of a new group does not affect this group. A rank that
         departs from or closes this group also departs from or closes its new groups and plans. A member of a new group
-        that is freed is closed.
+        is closed when it is garbage-collected.
 
         Examples
         --------

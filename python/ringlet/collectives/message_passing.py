@@ -299,9 +299,8 @@ def array_of(text: str) -> Array:
 
 def _bytes_of(array: Array, name: str) -> memoryview:
     if array.dtype.hasobject:
-        raise InvalidArgumentError(
-            f"{name} is an array of Python objects: send numbers, or np.frombuffer(pickle.dumps(x), np.uint8)."
-        )
+        remedy = "pass one of numbers" if name == "out" else "send numbers, or np.frombuffer(pickle.dumps(x), np.uint8)"
+        raise InvalidArgumentError(f"{name} is an array of Python objects: {remedy}.")
     return array.reshape(-1).view(np.uint8).data if array.nbytes else memoryview(bytearray())
 
 

@@ -75,9 +75,9 @@ class CheckpointLoadStatus:
         self.assert_existing_objects_matched()
         if self._matches.unexpected:
             raise AssertionError(
-                f"Unresolved object in checkpoint: {listed(self._matches.unexpected)}. They are in "
-                f"{self._matches.path}, but the program has no objects with these names: create them, or call "
-                "expect_partial() if that is intended"
+                f"Unresolved object in checkpoint: {listed(self._matches.unexpected)}. "
+                f"{self._matches.path} has values with these names, but the program has no such objects: create them, "
+                "or, to restore a part only, call expect_partial() instead of assert_consumed()"
             )
         return self
 

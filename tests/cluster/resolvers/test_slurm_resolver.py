@@ -74,7 +74,7 @@ def test_gpus_are_counted_by_nvidia_smi_where_nothing_else_says(tmp_path):
 
 
 def test_a_program_that_cannot_count_gpus_is_an_error_that_says_what_to_give(tmp_path):
-    with pytest.raises(RuntimeError, match=r"number of GPUs from nvidia-smi.*gpus_per_node=, with 0 for no GPUs"):
+    with pytest.raises(RuntimeError, match=r"number of GPUs from nvidia-smi.*gpus_per_node=; 0 for no GPUs"):
         SlurmClusterResolver(environ=nvidia_smi(tmp_path, "exit 3"))
 
 

@@ -111,7 +111,7 @@ def test_tensors_of_a_list_are_of_one_dtype_which_the_rest_takes():
 def test_the_remedy_is_one_that_helps():
     with pytest.raises(TypeError, match=r"use tf\.cast\(value, tf\.int32\)"):
         as_array(1.5, "int32")
-    with pytest.raises(TypeError, match="dtype string: text and numbers are not converted"):
+    with pytest.raises(TypeError, match="dtype string: convert text to numbers"):
         as_array(1, object)
 
 

@@ -80,7 +80,7 @@ def test_other_bytes_are_refused(data):
     [
         ("08", "at byte 1 a number is truncated"),
         ("1a0502", "at byte 2 a field is truncated: 1 of 5 bytes are present"),
-        ("0807", "has type 7: expected 0 to 6, REPLICATED"),
+        ("0807", "has type 7: expected 0 to 6 \\(REPLICATED"),
         ("0801", r"is MAXIMAL but has devices \[\]: expected one device"),
         ("080122 02 0001", r"is MAXIMAL but has devices \[0, 1\]"),
         ("0801220affffffffffffffffff01", "device -1 does not exist"),

@@ -206,7 +206,8 @@ def _count_gpus(environ: Mapping[str, str]) -> int:
         done = subprocess.run([program, "--list-gpus"], capture_output=True, text=True, timeout=60, check=True)
     except (subprocess.SubprocessError, OSError) as error:
         raise RuntimeError(
-            f"Could not get number of GPUs from nvidia-smi. {error}. Pass gpus_per_node=, with 0 for no GPUs."
+            f"Could not get the number of GPUs from nvidia-smi: {str(error).rstrip('.')}. Pass gpus_per_node=; "
+            "0 for no GPUs."
         ) from error
     return sum(line.startswith("GPU ") for line in done.stdout.splitlines())
 

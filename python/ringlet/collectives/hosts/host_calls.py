@@ -40,8 +40,8 @@ _FAILURES = (
     WorkerLostError,
 )
 
-# Maximum payload of the first messages of a call, in total to all other hosts, and its minimum for each host. The
-# description before the payload has HEAD_BYTES.
+# Maximum payload of the first messages of a call: the first number is divided among the other hosts, but each may get
+# the second. Before the payload, HEAD_BYTES are reserved for the description.
 _INLINE_BYTES, _LEAST_INLINE_BYTES = 256 << 10, 16 << 10
 HEAD_BYTES = 4 << 10
 PIECE_BYTES = 1 << 20  # of one message of a large call, chosen by measurement

@@ -143,7 +143,7 @@ def _check_fit(value: Any, array: Array, wanted: np.dtype[Any]) -> None:
     if wanted.kind not in _TAKEN.get(kind, ""):
         name = dtype_name(wanted)
         is_text = "O" in kind + wanted.kind
-        remedy = "text and numbers are not converted" if is_text else f"use tf.cast(value, tf.{name}) if intended"
+        remedy = "convert text to numbers first, or numbers to text" if is_text else f"use tf.cast(value, tf.{name})"
         raise DtypeError(f"Cannot convert {value!r} to EagerTensor of dtype {name}: {remedy}")
 
 

@@ -176,7 +176,10 @@ class SparseCategoricalCrossentropy(MeanSquaredError):
     def call(self, y_true: Array, y_pred: Array) -> Any:
         """Return the loss of each example."""
         if self.axis not in {-1, y_pred.ndim - 1}:
-            raise ValueError(f"the classes must be the last axis of y_pred, got axis={self.axis}: write axis=-1")
+            raise ValueError(
+                f"the classes must be the last axis of y_pred, got axis={self.axis} of {y_pred.ndim} dimensions: pass "
+                f"np.moveaxis(y_pred, {self.axis}, -1), and write axis=-1"
+            )
         labels = class_numbers(y_true, y_pred, "CategoricalCrossentropy")
         logits = y_pred if self.from_logits else np.log(np.clip(y_pred, _EPSILON, 1 - _EPSILON))
         return _NN["sparse_softmax_cross_entropy_with_logits"](labels.astype(np.int64), logits)

@@ -103,8 +103,8 @@ class _ExtendedV1(OneDeviceExtended):
         if spec:
             if not task_type or task_id is None:
                 raise ValueError(
-                    "When `cluster_spec` is given, you must also specify `task_type` and `task_id`. They select the "
-                    "task of this process."
+                    "When `cluster_spec` is given, you must also specify `task_type` and `task_id`, got "
+                    f'{task_type!r} and {task_id!r}. Pass them to the cluster resolver, or as "task" in TF_CONFIG.'
                 )
             if "ps" not in spec.jobs or not spec.num_tasks("ps"):
                 raise ValueError(f"The cluster spec needs to have `ps` jobs, got {spec!r}")

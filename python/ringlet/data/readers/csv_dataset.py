@@ -149,7 +149,7 @@ def dialect(field_delim: str, use_quote_delim: bool, header: bool) -> Dialect:
     delimiter = _text(field_delim)
     if len(delimiter) != 1 or delimiter in b'"\r\n':
         raise InvalidArgumentError(
-            f"field_delim should be only 1 char other than a quotation mark or a line end, got {field_delim!r}"
+            f"field_delim should be only 1 char, of ASCII, but not a quotation mark or a line end, got {field_delim!r}"
         )
     return Dialect(delimiter, bool(use_quote_delim), bool(header))
 

@@ -154,7 +154,7 @@ def _messages(serialized: Any) -> tuple[bytes, ...]:
     return messages
 
 
-# The values of all examples, and for each example the number of values, or a negative code if it has none.
+# The values of all examples, and for each example the number of values, or a negative code if it lacks the feature.
 Column = tuple[Any, Array]
 
 

@@ -106,8 +106,8 @@ class _Turn:
     def __init__(self, is_ahead: bool) -> None:
         self.blocks: FileBlocks | None = None
         self.name = ""
-        self.offset = 0  # offset of the current block, and its number of elements
-        self.size = 0
+        self.offset = 0  # of the current block
+        self.size = 0  # number of its elements
         self.elements: Iterator[Any] = iter(())
         self._ahead = ThreadMap(_read_block, 1, name="ringlet-read") if is_ahead else None
 

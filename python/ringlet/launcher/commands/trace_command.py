@@ -193,7 +193,8 @@ def _merge(files: list[_File], output: str | None) -> tuple[TraceSummary, int]:
                 try:
                     summary.add(process, event)
                 except (KeyError, TypeError) as error:
-                    raise DataLossError(f"{path} is damaged: an event lacks {error}", str(path)) from error
+                    what = "lacks" if isinstance(error, KeyError) else "has a value of another type:"
+                    raise DataLossError(f"{path} is damaged: an event {what} {error}", str(path)) from error
                 if merged and event["name" if "name" in event else "ph"] not in ("ringlet", "process_name"):
                     merged.write(separator + _text(event | {"pid": process + 1}))
                     separator = ",\n"

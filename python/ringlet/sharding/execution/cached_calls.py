@@ -24,8 +24,8 @@ from ringlet.sharding.sharded_array import ShardedArray
 
 _NAMES = """argmax argmin broadcast_to clip concatenate expand_dims flip moveaxis nan_to_num pad ravel reshape roll
     round squeeze stack swapaxes tile transpose tril triu where"""
-# Functions that copy or compare elements, or compute each from the elements at its place: one call with whole arrays
-# returns the same elements as a call for each tile.
+# Functions that copy or compare elements, or are elementwise: one call with whole arrays returns the same elements as a
+# call for each tile.
 EXACT = frozenset(getattr(np, name) for name in _NAMES.split())
 # Functions that may be cached as a StackedCall: their numbers other than operands, such as axes, are integers.
 STACKED = frozenset((np.all, np.any, np.max, np.mean, np.min, np.prod, np.sum, np.vdot))

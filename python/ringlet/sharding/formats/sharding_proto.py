@@ -114,7 +114,7 @@ def _sharding(message: _Message, num_devices: int | None) -> Sharding:
     number = (numbers[_TYPE] or [0])[-1]
     if not 0 <= number < len(_KINDS):
         raise ShardingError(
-            f"this OpSharding has type {number}: expected 0 to {len(_KINDS) - 1}, {', '.join(TYPES.values())}"
+            f"this OpSharding has type {number}: expected 0 to {len(_KINDS) - 1} ({', '.join(TYPES.values())})"
         )
     kind = _KINDS[number]
     if kind == "tuple":

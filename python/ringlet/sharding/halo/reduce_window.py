@@ -223,7 +223,7 @@ def reduce_window_vjp(
 
 
 def reduced(name: str, x: Any, function: np.ufunc, windows: Windows, dtype: np.dtype[Any]) -> Any:
-    """Reduce windows along all dimensions, in the given dtype if possible."""
+    """Reduce windows along all dimensions; the result has the given dtype."""
     dimensions = tuple(range(x.ndim))
     linear_ops = frozenset({_OPS[function]} if function in _OPS else ())
     same = FactorMap((dimensions,), dimensions, linear=(frozenset({0}),) if linear_ops else (), linear_ops=linear_ops)

@@ -281,7 +281,7 @@ def _is_mask(x: ShardedArray, key: Any) -> bool:
 
 
 def _is_uniform(value: Any, ndim: int) -> bool:
-    """Return whether the value is the same for all elements of a mask that leaves `ndim` dimensions."""
+    """Return whether all items of `ndim` dimensions that a mask selects are assigned one value."""
     return isinstance(value, (int, float, complex, np.generic, np.ndarray, ShardedArray)) and np.ndim(value) <= ndim
 
 

@@ -88,7 +88,7 @@ def _in_bounds(indices: ShardedArray, size: int, mode: str) -> Any:
 
 
 def _taken_on_request(x: ShardedArray, indices: ShardedArray, axis: int) -> ShardedArray:
-    """Take rows by divided indices that are in bounds: devices request rows from the devices that have them."""
+    """Take rows at sharded indices, which must be in bounds: devices request rows from the devices that hold them."""
     x, indices = materialized(x), materialized(rows_of(indices, indices.ndim))
     cut, own, size = x._layout.cuts[axis], indices._layout.cuts[0], x.shape[axis]
     length, devices = -(-size // cut.count), range(x._group.num_devices)

@@ -78,7 +78,7 @@ def assemble(name: str, operands: Sequence[Any], regions: Sequence[Region], spec
 
 
 def nothing_moves(x: ShardedArray, copies: CopyPlan) -> bool:
-    """Return whether devices that copy from each other share memory; equal on all processes."""
+    """Return whether the plan moves no data between memories. The result is the same on all processes."""
     if x._group.member is not None:
         return not copies.messages
     return x._whole is not None or all(x._buffer(copy.source) is x._buffer(copy.target) for copy in copies.messages)

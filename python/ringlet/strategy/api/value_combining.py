@@ -150,7 +150,7 @@ class ValueCombining(ExtendedBase):
         return self._local_results(self._reduce_to(op, value, "CPU:0", None))[0]
 
     def _reduce_to(self, op: ReduceOp, value: Any, destinations: Any, options: CommunicationOptions | None) -> Any:
-        """Implement :meth:`reduce_to`; the operation and the destinations are checked."""
+        """Implement :meth:`reduce_to`, which has checked the operation and the destinations."""
         raise NotImplementedError(f"{type(self).__name__} does not reduce values: define _reduce_to")
 
     def _batch_reduce_to(

@@ -67,7 +67,7 @@ def _outside(
 
 
 def first_repeated(cells: np.ndarray[Any, np.dtype[np.int64]], num_cells: int) -> tuple[int, int] | None:
-    """Return the indices of two equal numbers, all below `num_cells`, or None if all are distinct."""
+    """Return the indices of two equal entries, or None if all are distinct; entries are below `num_cells`."""
     if num_cells <= _SPARSE * cells.size:
         seen = np.zeros(num_cells, np.bool_)
         seen[cells] = True

@@ -253,7 +253,6 @@ _V7X = Generation(
     core_link_multiplier=6.0,  # two chiplets; the commonly quoted number, unconfirmed
 )  # fmt: skip
 
-# Every generation by name.
 GENERATIONS: Mapping[str, Generation] = MappingProxyType(
     {generation.name: generation for generation in (_V2, _V3, _V4, _V5E, _V5P, _V6E, _V7X)}
 )

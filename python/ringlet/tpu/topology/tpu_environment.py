@@ -210,8 +210,8 @@ def _slice(found: Variables) -> tuple[TPUEnvironment, str]:
         present = ", ".join(found.present()) or "none"
         raise ValueError(
             "no environment variable describes the slice (variables TPU_*, CLOUD_TPU_* and MEGASCALE_* that are set: "
-            f"{present}). Set {ACCELERATOR_TYPE[0]}, such as v4-16, or {TOPOLOGY}, or {CHIPS_PER_PROCESS[0]} and "
-            f"{PROCESSES[0]}."
+            f"{present}). Set {ACCELERATOR_TYPE[0]} (to v4-16, for example), or {TOPOLOGY}, or "
+            f"{CHIPS_PER_PROCESS[0]} and {PROCESSES[0]}."
         )
     generation = known.kind.generation if known.kind else None
     if own is not None:
