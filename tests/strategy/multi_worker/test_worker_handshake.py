@@ -264,9 +264,13 @@ def test_a_module_is_named_as_it_was_started(monkeypatch):
     assert run_command(cluster_of("a:1", "b:1")) == "ringlet run -n 2 -m models.train --epochs 3"
 
 
-@pytest.mark.parametrize("module", ["ringlet.launcher.worker_main", "ipykernel"])
-def test_a_worker_of_a_notebook_proposes_what_starts_all_from_a_notebook(monkeypatch, module):
-    monkeypatch.setitem(sys.modules, module, sys)
+@pytest.mark.parametrize("is_launched", [False, True])
+def test_a_worker_of_a_notebook_proposes_what_starts_all_from_a_notebook(monkeypatch, is_launched):
+    if is_launched:
+        program = "import sys; from ringlet.launcher.worker_main import main; main(3, 4)"
+        monkeypatch.setattr(sys, "orig_argv", ["python", "-c", program])
+    else:
+        monkeypatch.setitem(sys.modules, "ipykernel", sys)
     monkeypatch.setattr(sys, "argv", ["ipykernel_launcher.py", "-f", "kernel.json"])
     cluster = cluster_of("localhost:1", "203.0.113.9:1", num_local=3)
     assert run_command(cluster) == "ringlet.launch(function, 2, replicas=3)"

@@ -38,7 +38,7 @@ def test_what_replicas_write_is_combined(strategy, aggregation, expected):
 
 def test_without_an_aggregation_replicas_cannot_write(strategy):
     v = make(strategy)
-    with pytest.raises(ValueError, match=r"specify an aggregation method to update an AggregatingVariable.*merge_call"):
+    with pytest.raises(ValueError, match=r"specify an aggregation method to update a AggregatingVariable.*merge_call"):
         strategy.run(lambda: v.assign(1.0))
 
 

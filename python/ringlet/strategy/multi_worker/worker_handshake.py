@@ -142,14 +142,14 @@ def run_command(cluster: Cluster) -> str:
 
 def _is_notebook() -> bool:
     """Return whether this process runs a notebook, or was started by `ringlet.launch`: it has no script to name."""
-    return not {"ipykernel", "ringlet.launcher.worker_main"}.isdisjoint(sys.modules)
+    return "ipykernel" in sys.modules or any("ringlet.launcher.worker_main" in part for part in sys.orig_argv)
 
 
 def _program() -> list[str]:
     """Return the program of this process as arguments of a command line."""
     if _is_notebook():
         return ["script.py"]
-    original = getattr(sys, "orig_argv", [])
+    original = sys.orig_argv
     if "-m" in original[1:]:
         module = original[original.index("-m") + 1 :][:1]
         return ["-m", *module, *sys.argv[1:]]

@@ -42,11 +42,11 @@ class AggregatingVariable(Variable):
     def _update_in_replica(self, mode: Any, change: Change, value: Any, read_value: bool) -> Any:
         if self.aggregation is VariableAggregation.NONE:
             raise ValueError(
-                "You must specify an aggregation method to update an AggregatingVariable in Replica Context: all "
+                "You must specify an aggregation method to update a AggregatingVariable in Replica Context: all "
                 f"replicas share '{self.name}'. Pass an explicit value for argument `aggregation`, e.g. "
                 "`ringlet.Variable(..., aggregation=ringlet.VariableAggregation.SUM)` (`ringlet.VariableAggregation` "
-                "lists the possible methods). Or update it in cross-replica context: call "
-                "`ringlet.get_replica_context().merge_call(merge_fn, ...)`, and call "
+                "lists the possible methods). Or update it in cross replica context: call "
+                "`ringlet.get_replica_context().merge_call(merge_fn, ..)`, and call "
                 "`ringlet.StrategyExtended.update()` inside `merge_fn`"
             )
 
