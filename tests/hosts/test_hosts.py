@@ -62,15 +62,19 @@ def test_ringlet_run_starts_the_workers_with_their_prefixes(hosts):
 
 @pytest.mark.parametrize(
     ("lost", "status", "words"),
-    [(0, 3, "exited with status 3"), (2, 139, r"was killed by SIGSEGV \(signal 11\)")],
+    [
+        (0, 3, "exited with status 3"),
+        (1, 147, "exited with status 147"),
+        (2, -11, r"was killed by SIGSEGV \(signal 11\)"),
+    ],
 )
 def test_ringlet_run_fails_with_a_rank_that_the_others_survive(hosts, lost, status, words):
     rank = "import os, sys, time; rank = int(os.environ['OMPI_COMM_WORLD_RANK'])"
-    ending = f"sys.exit({status}) if {status} < 128 else os.kill(os.getpid(), {status} - 128)"
+    ending = f"sys.exit({status}) if {status} > 0 else os.kill(os.getpid(), -{status})"
     path = hosts.folder / "program.py"
     path.write_text(f"{rank}\nif rank == {lost}: {ending}\n")
     output, _ = (process := hosts.launch_with_ringlet([2, 1], [str(path)])).communicate(timeout=60)
-    assert process.returncode == status, output
+    assert process.returncode == (status if status > 0 else 128 - status), output
     assert re.search(f"ringlet run: worker {lost} of 3 {words}", output), output
     assert "\x01" not in output
 

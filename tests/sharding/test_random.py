@@ -125,3 +125,16 @@ def test_vectors_are_the_same_on_any_mesh(spec, memory):
         assert found.shape == (5, 3, 3)
         np.testing.assert_allclose(expected.sum(-1), 20 if name == "multinomial" else 1.0)
     assert random.default_rng(0).dirichlet([1.0, 2.0], sharding=whole).shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "match"),
+    [
+        ("multinomial", ([5, 9], [0.5, 0.5]), r"n must be one number for all vectors, got shape \(2,\)"),
+        ("multinomial", (5, [[0.5, 0.5]]), r"pvals must have one dimension .* got shape \(1, 2\)"),
+        ("dirichlet", ([],), r"alpha must have one dimension that is not empty, got shape \(0,\)"),
+    ],
+)
+def test_vectors_of_several_parameters_are_refused(name, args, match):
+    with pytest.raises(ValueError, match=match):
+        getattr(random.default_rng(0), name)(*args, sharding=Sharding.replicated(1))

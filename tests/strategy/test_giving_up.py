@@ -127,6 +127,22 @@ def test_a_replica_that_never_arrives_is_left_when_the_others_have_waited_their_
     assert_usable(strategy)
 
 
+def test_a_time_out_that_a_replica_raises_itself_leaves_no_other_replica():
+    has_begun, has_returned = threading.Event(), threading.Event()
+
+    def step() -> None:
+        if replica_id() == 0:
+            has_begun.wait(SECONDS)
+            raise DeadlineExceededError("the user's own")
+        has_begun.set()
+        time.sleep(2 * _GRACE_SECONDS)
+        has_returned.set()
+
+    with pytest.raises(DeadlineExceededError, match="the user's own"):
+        mirrored().run(step)
+    assert has_returned.is_set()
+
+
 def interrupt_soon() -> None:
     threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
 

@@ -41,7 +41,7 @@ trap : HUP INT TERM
 status=$?
 printf '\001%s=%s\001\n' "$OMPI_COMM_WORLD_RANK" $status >&2
 trap - HUP INT TERM
-[ $status -gt 128 ] && kill -$((status - 128)) $$
+[ $status -gt 128 ] && [ $status -lt 144 ] && kill -$((status - 128)) $$
 exit $status
 """
 _STATUS = re.compile(_TAG.pattern.join((rb"(?:", rb")?\x01(\d+)=(\d+)\x01\n")), re.MULTILINE)
@@ -179,8 +179,8 @@ def _run(job: Job, command: list[str], environment: dict[str, str]) -> Outcome:
 
 
 def _return_code(status: int) -> int:
-    """Return the ``Popen.returncode`` of an exit status that a shell reports."""
-    return 128 - status if status > 128 else status
+    """Return the ``Popen.returncode`` of a shell's exit status; programs use those above 143, such as 255, too."""
+    return 128 - status if 128 < status < 144 else status
 
 
 class _RanksHere:

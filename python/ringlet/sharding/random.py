@@ -104,7 +104,11 @@ class Generator:
             length: tuple[int, ...] = ()
             if name in _VECTORS:
                 place, parameter = _VECTORS[name]
-                length = np.shape(kwargs.get(parameter, args[place] if place < len(args) else ()))[-1:]
+                length = np.shape(kwargs.get(parameter, args[place] if place < len(args) else ()))
+                if len(length) != 1 or not length[0]:
+                    raise ValueError(f"{parameter} must have one dimension that is not empty, got shape {length}")
+                if place and (shape := np.shape(kwargs.get("n", args[0] if args else ()))):
+                    raise ValueError(f"n must be one number for all vectors, got shape {shape}")
                 size = () if size is None else size
             return self._drawn(name, args, kwargs, _placed(name, size, sharding, (*args, *kwargs.values()), length))
 

@@ -146,6 +146,22 @@ def test_divided_indices_are_sent_to_the_devices_that_have_the_rows():
     assert exchange.nbytes == moved * (8 + 4 * 8)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, object])
+def test_the_empty_index_of_a_number_is_that_number(dtype):
+    x = shard(np.arange(8, dtype=dtype), Sharding.tiled((4,)))[3]
+    assert np.asarray(x[()]) == 3
+    y = shard(np.array(3, dtype), Sharding.replicated(2))
+    assert np.asarray(y[()]) == 3
+
+
+def test_an_array_may_be_an_element_of_an_array_of_objects():
+    expected = np.array([0, 1, 2, 3], dtype=object)
+    x = shard(expected.copy(), Sharding.tiled((2,)))
+    for array in (x, expected):
+        array[1] = np.array([1.0])
+    assert type(np.asarray(x)[1]) is type(expected[1])
+
+
 def test_put_along_axis_refuses_indices_of_two_dimensions_without_axis():
     x = shard(np.zeros((2, 3)), Sharding.tiled((2, 1)))
     with pytest.raises(ValueError, match="must have a single dimension"):

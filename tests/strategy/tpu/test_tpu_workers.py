@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -69,3 +71,10 @@ def test_hosts_with_different_numbers_of_replicas_are_refused(first_of):
     assignment = ringlet.tpu.DeviceAssignment.build(resolver.topology, num_replicas=9)
     with pytest.raises(ValueError, match=r"do not have equal numbers of consecutive replicas: .* as one process"):
         ringlet.TPUStrategy(resolver, assignment)
+
+
+def test_an_evaluator_has_all_replicas(monkeypatch):
+    cluster = {"worker": ["localhost:1", "localhost:2"], "evaluator": ["localhost:3"]}
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": {"type": "evaluator", "index": 0}}))
+    strategy = ringlet.TPUStrategy(resolver_of("v4-16"))
+    assert len(strategy.extended._devices) == 16

@@ -66,8 +66,8 @@ def get_item(x: ShardedArray, key: Any) -> Any:
         return x._derive(lambda buffer: buffer[key], x._layout.with_cuts([*x._layout.cuts, *(WHOLE,) * inner]))
     entries, kinds = _kinds_of(key)
     if x._whole is not None and x._group.member is None and _SIMPLE.keys() >= {*kinds} and not is_recording():
-        # With the ellipsis, an index of numbers returns an array.
-        index = key if int not in kinds or Ellipsis in entries else (*entries, ...)
+        # With the ellipsis, an index that leaves no dimension returns an array.
+        index = key if entries and (int not in kinds or Ellipsis in entries) else (*entries, ...)
         return x._derive(lambda whole: whole[index], _view_layout(x._layout, kinds))
     basic = _basic(x.shape, key)
     if basic is None:
@@ -314,7 +314,8 @@ def _assign(x: ShardedArray, basic: _Basic, value: Any) -> None:
 
 def _assigned_at_once(x: ShardedArray, key: Any, value: Any) -> bool:
     """Assign in one call if devices share the memory of both arrays; return whether this was possible."""
-    if not _SIMPLE.keys() >= {*_kinds_of(key)[1]} or x._dtype.hasobject:
+    entries, kinds = _kinds_of(key)
+    if not _SIMPLE.keys() >= {*kinds}:
         return False
     if type(value) is ShardedArray:
         if value._whole is None or value._group != x._group:
@@ -323,7 +324,7 @@ def _assigned_at_once(x: ShardedArray, key: Any, value: Any) -> bool:
         return False
     if x._whole is None or x._group.member is not None or is_recording():
         return False
-    if x._whole[key].nbytes > INLINE_BYTES:
+    if x._whole[key if Ellipsis in entries else (*entries, ...)].nbytes > INLINE_BYTES:
         return False
     x._writable_buffers()  # must precede reading the value, which may read this memory
     x._whole[key] = value._whole if type(value) is ShardedArray else value

@@ -265,7 +265,11 @@ class ReplicaRun:
 
     def _has_timed_out(self) -> bool:
         """Return whether a replica has waited for the others in a call until its time-out."""
-        return any(isinstance(error, DeadlineExceededError) for error in tuple(self._failures.values()))
+        failure = self.threads.group.failure
+        return failure is not None and any(
+            isinstance(error, DeadlineExceededError) and failure in str(error)
+            for error in list(self._failures.values())
+        )
 
     def _wait(self, timeout_seconds: float) -> bool:
         """Wait until all replicas have ended; if the wait is long, log once which are still running."""

@@ -13,9 +13,12 @@ from ringlet.strategy.tpu.tpu_extended import TPUExtended
 
 
 def has_workers(num_hosts: int) -> bool:
-    """Return whether this process belongs to a job with as many workers."""
+    """Return whether this process is a worker of a job with as many workers."""
     place = read_placement()
-    return num_hosts == (place.size if place.config is None else len(worker_tasks(place.config.cluster_spec)))
+    if place.config is None:
+        return num_hosts == place.size
+    workers = worker_tasks(place.config.cluster_spec)
+    return num_hosts == len(workers) and place.config.task_type in {job for job, _, _ in workers}
 
 
 class TPUWorkersExtended(TPUExtended, MultiWorkerMirroredExtended):
