@@ -47,7 +47,7 @@ class Measured:
     family : str
         ``"ringlet"``, ``"limit"``, or a peer's.
     seconds : tuple of float
-        Seconds of one call, one for each round; empty if there is no time.
+        Seconds per call, one number for each round; empty if the call was not measured.
     failure : str
         Reason for a missing time, in a word.
     others : float

@@ -141,7 +141,7 @@ def function(  # noqa: PLR0917  # TensorFlow's
 ) -> Any:
     """Mark a function as ``tf.function`` does; the function still runs eagerly.
 
-    For programs written for TensorFlow. There is no tracing and no graph: every call runs the Python function with
+    For programs written for TensorFlow. Nothing is traced, and no graph is built: every call runs the function with
     the arguments unchanged.
 
     Parameters

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from ringlet.cluster import local_addresses
-from ringlet.cluster.local_addresses import foreign_addresses, host_of, local_spelling
+from ringlet.cluster.local_addresses import canonical_address, foreign_addresses, host_of
 
 ELSEWHERE = "203.0.113.7:2222"  # TEST-NET-3 of RFC 5737: nobody has it
 
@@ -53,13 +53,13 @@ def test_names_and_addresses_of_this_machine_are_known(address):
     ],
 )
 def test_an_endpoint_of_this_machine_has_one_spelling(address, spelling):
-    assert local_spelling(address) == spelling
+    assert canonical_address(address) == spelling
 
 
 def test_an_address_of_a_network_card_is_the_endpoint_of_localhost(monkeypatch):
     monkeypatch.setattr(local_addresses, "_is_own", lambda address: str(address) == "198.51.100.4")
     local_addresses._is_localhost.cache_clear()
-    assert local_spelling("198.51.100.4:7") == "localhost:7"
+    assert canonical_address("198.51.100.4:7") == "localhost:7"
     local_addresses._is_localhost.cache_clear()
 
 

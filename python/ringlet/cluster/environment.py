@@ -22,7 +22,7 @@ from typing import NamedTuple
 from ringlet.cluster.cluster_queries import worker_tasks
 from ringlet.cluster.cluster_spec import ClusterSpec
 from ringlet.cluster.config_errors import Fault
-from ringlet.cluster.local_addresses import foreign_addresses, local_spelling
+from ringlet.cluster.local_addresses import canonical_address, foreign_addresses
 from ringlet.cluster.resolvers.base_resolver import ClusterResolver
 from ringlet.cluster.resolvers.simple_resolver import SimpleClusterResolver
 from ringlet.cluster.resolvers.tf_config_resolver import TFConfigClusterResolver
@@ -200,9 +200,9 @@ def hosts_placement(environ: Mapping[str, str]) -> Placement | None:
     return None if place is None or lacks_server or place.local_size == place.size else place
 
 
-def common_spelling(addresses: Iterable[str]) -> list[str]:
+def canonical_addresses(addresses: Iterable[str]) -> list[str]:
     """Return addresses with the same spelling in all workers of a job; over several hosts, they are kept."""
-    spelling = str if hosts_placement(os.environ) else local_spelling
+    spelling = str if hosts_placement(os.environ) else canonical_address
     return [spelling(address) for address in addresses]
 
 

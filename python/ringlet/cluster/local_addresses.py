@@ -21,7 +21,7 @@ def _host_and_port(address: str) -> tuple[str, str]:
     return (text, "") if not text.startswith("[") and ":" in port else (host, port.removeprefix(":"))
 
 
-def local_spelling(address: str) -> str:
+def canonical_address(address: str) -> str:
     """Return ``localhost:port`` for an address that reaches the same port of this machine, and any other unchanged."""
     host, port = _host_and_port(address)
     return f"localhost:{port}" if _is_localhost(host) else address

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 from ringlet import _core
 from ringlet.cluster.cluster_spec import ClusterSpec
-from ringlet.cluster.local_addresses import local_spelling
+from ringlet.cluster.local_addresses import canonical_address
 from ringlet.cluster.worker_job_key import ClusterJob, task_name
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError
 from ringlet.ipc import LocalChannel
@@ -60,7 +60,7 @@ class ServersJob(ClusterJob):
     def of(cls, spec: ClusterSpec, job_id: str) -> ServersJob:
         """Return the job of a cluster: the same for the same addresses of workers and parameter servers."""
         tasks = tuple((job, index) for job in ("worker", "ps") for index in spec.task_indices(job))
-        known = [(*task, local_spelling(spec.task_address(*task))) for task in tasks]
+        known = [(*task, canonical_address(spec.task_address(*task))) for task in tasks]
         return cls(f"servers {json.dumps(known)}", job_id, 1 + len(tasks), tasks)
 
     def rank_of(self, task: Task) -> int:

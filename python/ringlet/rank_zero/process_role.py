@@ -200,7 +200,7 @@ def role_of_task(spec: ClusterSpec, task_type: str | None, task_id: int | None) 
         return ProcessRole()
     from ringlet.cluster.cluster_queries import is_chief as is_chief_task  # imported on first use
     from ringlet.cluster.cluster_queries import worker_tasks
-    from ringlet.cluster.environment import common_spelling
+    from ringlet.cluster.environment import canonical_addresses
     from ringlet.cluster.local_addresses import foreign_addresses
 
     if task_type not in ("chief", "worker"):
@@ -212,5 +212,5 @@ def role_of_task(spec: ClusterSpec, task_type: str | None, task_id: int | None) 
     index = [(job, number) for job, number, _ in tasks].index((task_type, task_id))
     foreign = set(foreign_addresses(addresses, addresses[index]))
     local = tuple([i for i, address in enumerate(addresses) if address not in foreign])
-    job = str([(name, number, common_spelling([address])) for name, number, address in tasks])
+    job = str([(name, number, canonical_addresses([address])) for name, number, address in tasks])
     return ProcessRole(index, len(tasks), is_first, job=job, host_indices=local, local_rank=local.index(index))

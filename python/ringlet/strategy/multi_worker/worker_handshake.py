@@ -23,7 +23,7 @@ from ringlet.cluster.cluster_queries import worker_tasks
 from ringlet.cluster.environment import (
     TF_CONFIG,
     Placement,
-    common_spelling,
+    canonical_addresses,
     hosts_placement,
     local_workers,
     read_placement,
@@ -85,11 +85,11 @@ class Cluster:
 
     def rendezvous_name(self, number: int) -> str:
         """Return the name of the rendezvous for a strategy of the program; workers with other clusters are refused."""
-        return f"workers of {common_spelling([self.tasks[0][2]])[0]}, strategy {number}"
+        return f"workers of {canonical_addresses([self.tasks[0][2]])[0]}, strategy {number}"
 
     def digest(self) -> str:
         """Return a string that is equal on all workers of this cluster and differs between clusters."""
-        jobs = [(name, common_spelling(addresses)) for name, addresses in self.jobs]
+        jobs = [(name, canonical_addresses(addresses)) for name, addresses in self.jobs]
         return hashlib.sha256(json.dumps(jobs).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 

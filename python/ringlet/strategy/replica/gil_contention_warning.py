@@ -13,7 +13,6 @@ from ringlet.devices import visible_cores
 
 _log = logging.getLogger(__name__)
 
-# Without the interpreter lock, each of two threads may miss the other's last write.
 HAS_INTERPRETER_LOCK = getattr(sys, "_is_gil_enabled", lambda: True)()
 
 # Minimum duration of a slow step; costs other than lock contention dominate shorter steps.

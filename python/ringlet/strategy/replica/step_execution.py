@@ -92,7 +92,8 @@ class ReplicaRun:
     # Number of rows of arguments that look like a global batch passed to every replica; 0 once a replica reads its id,
     # because it may select its rows, or reduces an argument, which then is not a batch.
     whole_batch = 0
-    # Whether a replica has used the group in this run; if so, replicas that end must leave it.
+    # Whether a replica has used the group in this run; if so, replicas that end must leave it. Assumed from the start
+    # without an interpreter lock, because each of two threads may then miss the other's last write.
     _uses_group = not HAS_INTERPRETER_LOCK
     # The result or the exception of the last merge_call.
     _merged: Any = None
