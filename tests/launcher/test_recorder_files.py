@@ -27,6 +27,15 @@ if index == 1:
     os.kill(os.getpid(), signal.SIGKILL)
 member.barrier()
 """
+# Calls that begin after the end of a rank fail without a record, so the other ranks must have begun theirs.
+WAITS_FOR_THE_OTHERS = """
+from ringlet.launcher.commands.inspect_command import read_subject
+def begun_barriers():
+    threads = [thread for each in read_subject(os.environ["RINGLET_JOB_ID"]) for thread in each.process.threads]
+    return sum(operation.text == "barrier()" for thread in threads for operation in thread)
+while index == 1 and begun_barriers() < member.num_ranks - 1:
+    time.sleep(0.01)
+"""
 DIVERGES = """
 if index == 2:
     member.all_gather(np.ones(3, np.float32))
@@ -58,7 +67,8 @@ def read_folder(folder):
 
 
 def test_the_last_calls_of_a_killed_rank_can_be_read(launcher, tmp_path):
-    job = launcher.run(GROUP + KILLED, "-n", 4, "--log-dir", "logs/first", "--grace-seconds", PATIENCE_SECONDS)
+    script = GROUP + WAITS_FOR_THE_OTHERS + KILLED
+    job = launcher.run(script, "-n", 4, "--log-dir", "logs/first", "--grace-seconds", PATIENCE_SECONDS)
     assert job.status == 128 + signal.SIGKILL
     assert "ringlet run: wrote 4 flight recorders to logs/first: ringlet inspect logs/first shows them" in job.errors
     assert not any("calls differ" in line for line in job.errors)

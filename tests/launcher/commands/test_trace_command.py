@@ -10,7 +10,8 @@ import sys
 import pytest
 
 from ringlet.launcher.command_line import main
-from tests.launcher.test_recorder_files import GROUP, KILLED
+from tests.launcher.test_recorder_files import GROUP, KILLED, WAITS_FOR_THE_OTHERS
+from tests.processes.harness import PATIENCE_SECONDS
 
 CALL = {"call": "all_reduce(SUM, float32[3])", "group": "00ff", "ranks": 2, "bytes": 12, "outcome": "returned"}
 
@@ -188,7 +189,8 @@ def test_without_a_trace_there_is_an_error_or_an_empty_table(tmp_path, capsys):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the recorder needs memfd_create")
 def test_a_job_with_a_killed_worker_leaves_a_file_for_each_worker(launcher, tmp_path, capsys):
-    job = launcher.run(GROUP + KILLED, "-n", 3, environ={"RINGLET_TRACE": "traces"})
+    script = GROUP + WAITS_FOR_THE_OTHERS + KILLED
+    job = launcher.run(script, "-n", 3, "--grace-seconds", PATIENCE_SECONDS, environ={"RINGLET_TRACE": "traces"})
     assert job.status == 128 + signal.SIGKILL
     assert main(["trace", str(tmp_path / "traces"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
