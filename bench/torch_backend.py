@@ -169,7 +169,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     parser = argparse.ArgumentParser(prog="python -m bench.torch_backend", description=__doc__)
     parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--bytes", type=parse_sizes, default=[4, 32 << 10, 1 << 20, 64 << 20])
+    parser.add_argument("--bytes", type=parse_sizes, default=[4, 4 << 10, 32 << 10, 1 << 20, 8 << 20, 64 << 20])
     parser.add_argument("--buckets", type=parse_counts, default=[5, 25, 100], help="of DDP, in MB")
     parser.add_argument("--hidden", type=int, help="units of each hidden layer, for a smaller model")
     parser.add_argument("--rounds", type=int, default=5)

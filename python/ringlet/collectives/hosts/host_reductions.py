@@ -30,8 +30,7 @@ from ringlet.errors import InvalidArgumentError
 
 # Number of hosts that exchange whole arrays directly.
 _FEW_HOSTS = 2
-import os
-_PIECES_IN_FLIGHT = int(os.environ.get('DEPTH','1'))
+_PIECES_IN_FLIGHT = 4  # more hide the latency between a message and the next
 _MOST_SMALL = 100  # maximum number of small all-reduces that stay prepared
 
 
@@ -192,7 +191,7 @@ class HostReductions(HostCalls):
         """Exchange whole partial results with the other host, and combine them on both.
 
         The messages have as many bytes as those of `_reduce_regions`, but the latency of one message instead of two.
-        The messages of one piece are in flight while the previous piece is combined.
+        The messages of the next pieces are in flight while a piece is combined.
         """
         link, heads = self._link, self._announce(text) if self._is_leader else []
         in_flight: deque[tuple[Array, list[Any], Any, Array]] = deque()
