@@ -57,7 +57,7 @@ def packed_field(number: int, values: Iterable[int]) -> bytes:
         data = bytes(numbers)
     except ValueError:  # some numbers do not fit in a byte
         data = b"\xff"
-    if not data.isascii():  # if all bytes are ASCII, each is one number
+    if not data.isascii():  # ASCII bytes are one-byte varints
         data = b"".join(map(_varint, numbers))
     return bytes_field(number, data) if data else b""
 
@@ -85,7 +85,7 @@ def fields(data: bytes, depth: int = 1) -> Iterator[Field]:
 def unpacked(data: bytes) -> list[int]:
     """Decode the integers of a packed list."""
     if data.isascii():
-        return list(data)  # each byte is one number
+        return list(data)  # each byte is a one-byte varint
     numbers, position = [], 0
     while position < len(data):
         value, position = _read_varint(data, position)

@@ -203,7 +203,7 @@ def _take_fields(instance: Any) -> tuple[Sequence[Any], Rest, Sequence[Any]]:
 
 
 def _put_fields(rest: Rest, children: Iterable[Any]) -> Any:
-    # Without __init__, which may check its arguments or compute with them: children need not be arrays.
+    # Bypasses __init__, which may check its arguments or compute with them, because children need not be arrays.
     try:
         twin = rest.node_type.__new__(rest.node_type)
     except TypeError:
