@@ -12,7 +12,7 @@ from typing import Any
 from ringlet.errors import ClusterConfigError
 from ringlet.errors.documented_names import shown_as
 
-ABSENT: Any = object()  # no value: nothing was found, or no correction is known
+ABSENT: Any = object()  # marks a value that was not found, or a correction that is not known
 
 _shortener = reprlib.Repr()
 _shortener.maxstring = _shortener.maxother = 80

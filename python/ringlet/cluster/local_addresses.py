@@ -29,7 +29,7 @@ def canonical_address(address: str) -> str:
 
 @functools.cache
 def _is_localhost(host: str) -> bool:
-    # Of the loopback network, only one address per family reaches what listens at localhost.
+    # A server that listens at localhost is reachable through only one loopback address of each family.
     mains = ("127.0.0.1", "::1")
     return _is_named_here(host) or any(
         _is_own(address) and (not address.is_loopback or str(address) in mains) for address in _resolved(host)

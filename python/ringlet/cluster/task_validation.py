@@ -95,7 +95,7 @@ def _numbers(count: int) -> str:
 
 
 def _nearest(task_type: str) -> str | None:
-    from difflib import get_close_matches  # imported here because it is needed for faults only
+    from difflib import get_close_matches  # imported here because only errors need it
 
     return next(iter(get_close_matches(task_type.lower(), TASK_TYPES, n=1)), None)
 

@@ -25,9 +25,9 @@ from ringlet.ipc.unix_sockets import pair
 from ringlet.ipc.worker_process import Worker, ending_text
 from ringlet.rendezvous.job_key import MOST_PROCESSES
 
-# Module of the main function of the processes; not imported here, because it belongs to a higher layer.
+# Module with the main function of the processes, not imported because it belongs to a higher layer.
 _MAIN = "ringlet.coordinator.local_task"
-# Time to wait for the exit of a process whose channel has closed.
+# Timeout for the exit of a process whose channel has closed.
 _END_SECONDS = 0.5
 
 _Task = tuple[str, int]  # type and index
