@@ -83,13 +83,13 @@ _lock = threading.RLock()  # a finalizer may call kind_of while the lock is held
 
 
 def _load_torch() -> ArrayAdapter:
-    from ringlet.collectives.adapters.torch_arrays import TorchAdapter  # loaded on first use
+    from ringlet.collectives.adapters.torch_arrays import TorchAdapter
 
     return TorchAdapter()
 
 
 def _load_jax() -> ArrayAdapter:
-    from ringlet.collectives.adapters.jax_arrays import JaxAdapter  # loaded on first use
+    from ringlet.collectives.adapters.jax_arrays import JaxAdapter
 
     return JaxAdapter()
 
@@ -214,7 +214,7 @@ class _WriteableView:
 
     def __init__(self, array: Array) -> None:
         self._owner = array
-        # As raw bytes: the array interface cannot express dtypes of other packages.
+        # The dtype is raw bytes, because the array interface cannot express dtypes of other packages.
         bytes_of_one = {"typestr": f"|V{array.dtype.itemsize}", "descr": [("", f"|V{array.dtype.itemsize}")]}
         self.__array_interface__ = {**array.__array_interface__, **bytes_of_one, "data": (array.ctypes.data, False)}
 

@@ -146,10 +146,10 @@ class HostLink:
         self._sent: list[tuple[list[Request], Frame]] = []
         self._expected: list[Incoming] = []
         self._exchanges: list[Exchange] = []
-        # By host and kind: the number of messages sent, or received, in the call in progress.
+        # Number of messages sent and received in the call in progress, by host and kind.
         self._numbers_to: dict[tuple[int, int], int] = {}
         self._numbers_from: dict[tuple[int, int], int] = {}
-        self._of_program: set[int] = set()  # the sockets of the program when the first call began
+        self._of_program: set[int] = set()  # sockets that the program had open when the first call began
         self.number = 0  # number of the call in progress
         self._is_open = is_leader and transport.rank == leaders[host]
 

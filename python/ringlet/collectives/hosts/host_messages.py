@@ -35,7 +35,7 @@ _SPINS = 100
 _PAUSE_SECONDS, _LONG_PAUSE_SECONDS, _LONG_AFTER_SECONDS = 5e-5, 1e-3, 0.1
 _CHECK_SECONDS = 0.05
 _IDLE_SECONDS = 1.0
-_LAST_SECONDS = 1.0  # for messages that a receive has accepted
+_LAST_SECONDS = 1.0  # timeout for messages that a receive has accepted
 
 
 class _Offer(NamedTuple):
@@ -60,7 +60,7 @@ class _Transfer:
     request: Request
     data: Bytes
     finish: Callable[[int | None], None]
-    inbox: HostInbox | None = None  # the sender, after an accepted offer
+    inbox: HostInbox | None = None  # the inbox that made an accepted offer
 
 
 class HostInbox(Inbox):
@@ -158,7 +158,7 @@ class MessageHub:
         self._numbers = itertools.count()
         self._offered: dict[int, _Offered] = {}
         self._transfers: list[_Transfer] = []
-        self._moving = threading.Lock()  # so that messages are processed in their order
+        self._moving = threading.Lock()  # held while messages are processed, to keep their order
         self._thread: threading.Thread | None = None
         self._is_stopped = False
 
@@ -182,7 +182,7 @@ class MessageHub:
             done.set_exception(inbox.lost(target))
             return done
         if is_small:
-            done.set_result(None)  # its bytes were copied
+            done.set_result(None)  # complete, because the bytes were copied
         self.wake()
         return done
 
@@ -250,7 +250,7 @@ class MessageHub:
         return bool(self._transfers or self._offered) or any(each.is_receiving() for each in self._live())
 
     def _live(self) -> list[HostInbox]:
-        # Not values(): other threads may add inboxes meanwhile.
+        # valuerefs() instead of values(), because other threads may add inboxes during the loop.
         return [inbox for known in self.inboxes.valuerefs() if (inbox := known()) is not None]
 
     def _run(self) -> None:

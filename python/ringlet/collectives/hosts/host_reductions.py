@@ -27,7 +27,7 @@ from ringlet.collectives.hosts.mpi_transport import PeerFailed
 from ringlet.collectives.op import Op
 from ringlet.errors import InvalidArgumentError
 
-# Number of hosts that exchange whole arrays directly.
+# Up to this many hosts exchange whole arrays directly.
 _FEW_HOSTS = 2
 _MOST_SMALL = 100  # maximum number of small all-reduces that stay prepared
 

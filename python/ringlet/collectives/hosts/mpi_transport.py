@@ -62,9 +62,9 @@ class Transport(Protocol):
     size: int
     largest_tag: int
     num_groups: int  # groups that this process has created
-    kept: dict[tuple[int, str], deque[tuple[int, Any]]]  # by tag and group: received messages that no call has consumed
+    kept: dict[tuple[int, str], deque[tuple[int, Any]]]  # received messages that no call has consumed, by tag and group
     lock: threading.Lock
-    hub: MessageHub | None  # of the messages from rank to rank
+    hub: MessageHub | None  # for point-to-point messages
 
     def send(self, data: Bytes, to: int, tag: int) -> Request:
         """Start sending bytes, which must not change until the request is complete."""
@@ -94,8 +94,8 @@ class Transport(Protocol):
         """Make connections fail if the network fails, except those in `others`, which belong to the program."""
 
 
-# Without data, the other system is probed each second, and the connection fails after this many milliseconds without an
-# answer. The kernel answers for its processes, so a slow or stopped process is not lost.
+# An idle connection is probed every second and fails after 5000 ms without an answer. The kernel answers for its
+# processes, so a slow or stopped process does not count as lost.
 _KEEP_ALIVE = (
     {socket.TCP_KEEPIDLE: 1, socket.TCP_KEEPINTVL: 1, socket.TCP_USER_TIMEOUT: 5000} if sys.platform == "linux" else {}
 )
