@@ -62,7 +62,7 @@ def _leaves(structure: Any, expand_composites: bool) -> list[Any]:
     leaves, _ = _walk(structure, expand_composites)
     if OrderedDict not in map(type, leaves):
         return leaves
-    # A plain dictionary is walked in key order.
+    # An OrderedDict is converted to a plain dictionary, whose leaves are in key order.
     parts = (_leaves({**leaf}, expand_composites) if type(leaf) is OrderedDict else [leaf] for leaf in leaves)
     return list(chain.from_iterable(parts))
 
