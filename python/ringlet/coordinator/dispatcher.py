@@ -33,13 +33,13 @@ _log = logging.getLogger(__name__)
 _MOST_LOSSES = 8
 # A worker is not restarted after this many consecutive processes have exited before their first message.
 _MOST_FAILED_STARTS = 5
-_LOOK_MILLISECONDS = 10  # polling interval while closures may be stuck behind another one
+_LOOK_MILLISECONDS = 10  # polling interval while closures may be stuck behind a running closure
 _SLOW_LOOK_MILLISECONDS = 1000  # polling interval while closures run
 # Interval of heartbeat requests to a silent worker, and their minimum number before it counts as lost. Requests are
 # counted, because the clock also advances while this process and the worker are stopped together.
 _ASK_SECONDS = 30.0
 _LEAST_ASKS = 4
-_HANGUP = getattr(select, "POLLRDHUP", 0)  # 0 elsewhere: POLLHUP is always reported
+_HANGUP = getattr(select, "POLLRDHUP", 0)  # 0 on systems without it, where poll() reports POLLHUP
 
 
 class Dispatcher:
@@ -74,7 +74,7 @@ class Dispatcher:
         self._timeout_seconds = default_timeout_seconds()
         self._stall_seconds = stall_seconds()
         self._ask_seconds = min(_ASK_SECONDS, self._timeout_seconds / _LEAST_ASKS)
-        self._final_error: BaseException = CancelledError(CANCELLED)  # used by leave()
+        self._final_error: BaseException = CancelledError(CANCELLED)  # the error that leave() uses
         self._thread = threading.Thread(target=self._run, name="ringlet-coordinator", daemon=True)
 
     def start(self) -> None:

@@ -171,7 +171,7 @@ class RemoteValue(OpaqueValue):
 
 _lock = threading.Lock()
 _numbers = itertools.count()
-_first_number = 0  # of this process: values with lower numbers, created before a fork, are never set in this process
+_first_number = 0  # values with lower numbers were created before a fork, and are never set in this process
 
 
 def _begin_in_child() -> None:

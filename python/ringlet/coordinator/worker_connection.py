@@ -161,7 +161,7 @@ class WorkerConnection:
         self._is_reported = True
         running = next(iter(self.in_flight.values()))
         state = ", and is stopped, by a signal or a debugger" if is_stopped else ""
-        # In this thread, which is Ringlet's, call_site() describes the main thread, which probably waits.
+        # This thread belongs to Ringlet, so call_site() describes the main thread, which probably waits.
         place = call_site()
         state += f", {place}" if place else ""
         _log.warning("%s has run %s for %.0f s%s", self.name, running.function.name, now - self.replied_at, state)
@@ -323,7 +323,7 @@ class WorkerConnection:
         if closure is not None:
             self._expected_seconds -= self._expected.pop(number, 0.0)
             if seconds is not None:
-                self._is_recalled = False  # not earlier: closures sent before this reply would also be recalled
+                self._is_recalled = False  # not earlier, or closures sent before this reply would also be recalled
                 closure.function.took(seconds)
         return closure
 
@@ -334,7 +334,7 @@ class WorkerConnection:
 
 
 def _expected_seconds_of(closure: Closure) -> float:
-    # A closure that has lost its worker runs alone: unsent results are lost with a worker, so of several closures,
-    # the first in flight is not always the one that was running.
+    # A closure that has lost a worker is sent alone. Results that a worker has not sent are lost with it, so among
+    # several closures in flight, the one that was running could not be identified.
     seconds = closure.function.seconds
     return _BATCH_SECONDS if seconds is None or closure.num_losses else seconds
