@@ -78,8 +78,8 @@ class PartElements(InputStream):
     """Stream of the parts of its input's batches."""
 
     SAVED = ("part",)
-    _batch: Nest | None = None  # the current batch
-    _part = 0  # the next part, counted among the kept parts
+    _batch: Nest | None = None
+    _part = 0  # index of the next part among the kept parts
 
     def __init__(self, node: LegacyRebatch, context: IterationContext, kept: tuple[int, ...]) -> None:
         super().__init__(node, context)
@@ -127,7 +127,7 @@ class PartRows(RowReader):
         self._num_replicas = num_replicas
         self._kept = kept
         self._parts: list[Rows] = []  # the kept rows of the current batch
-        self._part = 0  # the next part
+        self._part = 0  # index of the next part
 
     def __next__(self) -> Nest:
         if self._part == len(self._parts):

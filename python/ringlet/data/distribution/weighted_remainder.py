@@ -85,7 +85,7 @@ class _WeightedSplitStream(OneToOneStream):
         first = place.worker_index * place.num_replicas
         mine = slice(first, first + place.num_replicas)
         self._total = place.total
-        # Not a bound method, which would be a reference cycle.
+        # A lambda instead of a bound method, which would create a reference cycle.
         self._slices: Callable[[int, int], tuple[slice, ...]] = lambda size, parts: balanced_slices(size, parts)[mine]
         self._cutter = BatchSplitStream(source, place.total, self._slices)
 

@@ -43,7 +43,7 @@ class MappedStream(UnaryStream, Generic[T]):
         self._num_calls = num_calls
         self._is_ordered = is_ordered
         self._name = name
-        self._calls: ThreadMap[T, Nest] | None = None  # while threads run
+        self._calls: ThreadMap[T, Nest] | None = None  # set while threads run
         self._again: deque[T] = deque()  # items whose calls were pending in the saved iterator
         self._failure: BaseException | None = None  # raised by the input after the pending items
 

@@ -196,7 +196,7 @@ class _Channel:
         with self._changed:
             self._thread = None
             must_close = self._is_shut
-            # A waiting reader starts the next thread.
+            # Wakes a waiting reader, which starts the next thread.
             self._changed.notify_all()
         if must_close:
             self.stream.close()

@@ -124,7 +124,7 @@ class RebatchElements(InputStream):
     SAVED = ("at",)
     _at = 0  # index of the next size
     _batch: Nest | None = None  # current batch of the input
-    _row = 0  # next row of the current batch
+    _row = 0  # index of the next row of the current batch
 
     def __next__(self) -> Nest:
         sizes = self._node.sizes

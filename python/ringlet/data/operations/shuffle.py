@@ -227,7 +227,7 @@ class ShuffleElements(InputStream):
 
     SAVED = ("is_filled", "is_rest")
     _is_filled = False
-    _is_rest = False  # the input has ended; the rest of the buffer is in reversed output order
+    _is_rest = False  # True after the input has ended; the rest of the buffer is then in reversed output order
 
     def __init__(self, node: Shuffle, context: IterationContext) -> None:
         super().__init__(node, context)

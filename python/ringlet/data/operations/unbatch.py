@@ -108,7 +108,7 @@ class UnbatchElements(InputStream):
     _leaves: Sequence[Any] = ()
     _shape: PyTreeSpec | None = None
     _rows = 0
-    _at = 0  # the next row
+    _at = 0  # index of the next row
 
     def __next__(self) -> Nest:
         while self._at == self._rows:

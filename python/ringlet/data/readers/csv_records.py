@@ -64,7 +64,7 @@ class RecordBlocks(FileBlocks):
         self._at_end = False
         self._needs_header = dialect.has_header
         self._line = 1
-        self._count = 0  # records before the next block
+        self._count = 0  # number of records before the next block
         self._ready: list[Record] = []  # records that skip_to() has read but not skipped
         self.offset = 0
 

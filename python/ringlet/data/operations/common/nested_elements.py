@@ -223,7 +223,7 @@ class NestedElements(InputStream):
                 self._at, self._given = self._slots.index(done), 0
                 return done
         if not slot.is_filled(1):
-            slot.fill(1)  # not filled by a thread, such as after an exception
+            slot.fill(1)  # no thread has filled the slot, for example after an exception
         return slot
 
     def _fill_ahead(self) -> None:
