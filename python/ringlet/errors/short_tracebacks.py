@@ -93,7 +93,7 @@ def short_traceback(error: BaseException) -> TracebackType | None:
         frames.append(trace)
         trace = trace.tb_next
     kept: list[TracebackType] = []
-    is_inside = False  # the frame belongs to Ringlet, or to the standard library called by Ringlet
+    is_inside = False  # whether the frame belongs to Ringlet, or to the standard library called by Ringlet
     for each in frames:
         is_own = each.tb_frame.f_code.co_filename.startswith(_PACKAGE)
         is_inside = is_own or (is_inside and not _is_of_a_user(each))
