@@ -72,7 +72,7 @@ class Inbox:
         self._changed = threading.Condition()
         self._waiting: list[Receive] = []
         self._stored: list[tuple[int, int, str, Any]] = []  # source, tag, description, content
-        self._connected: Mapping[int, object] = {}  # sources of other processes
+        self._connected: Mapping[int, object] = {}  # sources that are ranks of other processes
         self._ended: set[int] = set()
         self._refused: Exception | None = None  # the error of receives after `abort` or `close`
         self._is_closing = self._is_closed = False
