@@ -199,7 +199,8 @@ class LaunchJob:
 
     def _new_output(self, stream: str) -> Callable[[int, int], OutputChannel]:
         def write(lines: bytes) -> None:
-            # Looked up for each write, and written as text, because notebooks and tests replace sys.stdout.
+            # The stream is looked up for each write and written to as text, because notebooks and tests replace
+            # sys.stdout.
             into = getattr(sys, stream)
             if lines and into is not None:
                 encoding = getattr(into, "encoding", None) or "utf-8"

@@ -13,7 +13,7 @@ from ringlet.observe.divergence import first_divergence, last_wait
 from ringlet.observe.recorder import Process, copy_memory, read_process
 from ringlet.observe.recorder_memory import VARIABLE, new_memory
 
-# Other descriptors that the launcher needs for each worker, and in total.
+# Other descriptors that the launcher needs for each worker, and for the whole job.
 _OTHERS_PER_WORKER, _OTHERS = 4, 64
 
 
@@ -72,7 +72,7 @@ class RecorderFiles:
     def _copies(self) -> dict[int, bytes]:
         copies = {}
         for index, descriptor in enumerate(self._descriptors):
-            with contextlib.suppress(DataLossError):  # the worker has created no group, or was killed as it did
+            with contextlib.suppress(DataLossError):  # the worker has created no group, or was killed before that
                 copies[index] = copy_memory(descriptor, f"worker {index}")
         return copies
 

@@ -20,7 +20,7 @@ _NETWORK = "198.51.100"  # reserved for documentation
 _MOST_HOSTS = 64
 _END_SECONDS = 5.0
 
-# Replaces ssh: agent [options] ADDRESS COMMAND...
+# Substitute for ssh, called as: agent [options] ADDRESS COMMAND...
 _AGENT = """#!/bin/sh
 while :; do case "$1" in -l|-p|-o|-i) shift 2;; -*) shift;; *) break;; esac; done
 name={prefix}${{1##*.}}; shift

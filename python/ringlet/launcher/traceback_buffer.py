@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-# Longest time from a final traceback to the exit of the interpreter; a traceback that is only logged is shown after it.
+# Longest time from a final traceback to the exit of the interpreter; a traceback that was only logged is printed after
+# this time.
 HOLD_SECONDS = 2.0
 _MOST_BYTES = 1 << 20
 

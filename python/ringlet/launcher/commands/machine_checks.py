@@ -23,14 +23,15 @@ Status = Literal["ok", "note", "problem"]
 
 _GIB = 2**30
 _TOO_LITTLE_MEMORY_BYTES = 2**26
-# Descriptors that `ringlet run` needs in total and for each worker; a worker itself needs fewer.
+# Descriptors that `ringlet run` needs: in addition to those of the workers, and for each worker; a worker itself needs
+# fewer.
 _LAUNCHER_FILES, _WORKER_FILES, _FEW_FILES = 15, 3, 256
-_OWN_THREADS = 4  # of each process of a job, in addition to its BLAS threads; a job has one BLAS thread per core
+_OWN_THREADS = 4  # threads of each process of a job, besides its BLAS threads; a job has one BLAS thread per core
 _SHARED_BYTES = 1 << 21
 _LONGEST_VALUE = 60
 _SIZE_LIMITS = {"-v": resource.RLIMIT_AS, "-d": resource.RLIMIT_DATA, "-f": resource.RLIMIT_FSIZE}
 _FUTEX_WAKE, _FUTEX_CALLS = 1, {"x86_64": 202, "aarch64": 98}
-# Executed by a child: it may read its parent's memory if two processes of a job may read each other's.
+# Run by a child process: it may read its parent's memory if processes of a job may read each other's memory.
 _READ_PARENT = """
 import ctypes, os, sys
 to = ctypes.create_string_buffer(8)
