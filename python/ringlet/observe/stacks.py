@@ -18,7 +18,7 @@ _OWN_FILES = (_PACKAGE, threading.__file__)  # prefixes of the files whose frame
 _files_without_places: tuple[str, ...] = _OWN_FILES  # prefixes for `place`, extended by skip_files()
 _STANDARD_LIBRARY = (os.__file__.removesuffix("os.py"), "<frozen ")
 _INSTALLED = f"{_STANDARD_LIBRARY[0]}site-packages"
-# Modules that call the cells of notebooks, and the functions of `launch`.
+# Modules that call notebook cells and the functions passed to `launch`.
 _CALLERS = {"IPython", "ipykernel", "ringlet.launcher.worker_main"}
 _EVENT_LOOPS = {"tornado", "zmq"}
 _MOST_FRAMES = 8

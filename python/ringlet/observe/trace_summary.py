@@ -57,7 +57,7 @@ class TraceSummary:
         self._last_calls: dict[Track, _Call] = {}
         self._begun: dict[Track, dict[str, Any]] = {}
         self._extents: dict[int, Interval] = {}
-        # By process: waits for asynchronous calls, and for the next element of an iterator.
+        # Waits of each process for asynchronous calls, and for the next element of an iterator.
         self._waits: defaultdict[int, list[Interval]] = defaultdict(list)
         self._inputs: defaultdict[int, list[Interval]] = defaultdict(list)
 
