@@ -28,7 +28,7 @@ def open_bar(target: Any, description: str, total: int | None, style: Style) -> 
     """Return the best available bar for a file; `total` is None if the number of elements is unknown."""
     if style is not Style.REDRAW:
         return _LogBar(target, description, total, style is Style.LINES)
-    if "ipykernel" in sys.modules and not find_spec("ipywidgets"):  # in a notebook, rich draws with this library only
+    if "ipykernel" in sys.modules and not find_spec("ipywidgets"):  # in notebooks, rich requires ipywidgets
         return _LineBar(target, description, total)
     try:
         return _RichBar(target, description, total)
