@@ -62,7 +62,7 @@ class Job:
 
     def address(self, uid: int | None = None) -> str:
         """Return the address of the abstract socket of one user's job; by default this user."""
-        # Without num_ranks: processes with different values connect, and receive an error that names both.
+        # num_ranks is left out, so that processes with different values connect and receive an error that names both.
         canonical = json.dumps([self.name, self.job_id])
         digest = hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
         return f"\0ringlet-{os.geteuid() if uid is None else uid}-{digest}"
