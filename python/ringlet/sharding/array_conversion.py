@@ -115,7 +115,7 @@ class Conversions:
         if not copy:
             try:
                 return self._shared_memory().__dlpack__(**options)
-            except BufferError:  # tiles, or memory that several devices hold and that is therefore read-only
+            except BufferError:  # the array is tiled, or its memory is read-only because several devices hold it
                 if copy is not None:
                     raise
         return np.array(self.numpy() if copy else np.asarray(self)).__dlpack__(**options)
@@ -132,8 +132,6 @@ class Conversions:
                 "one by one, or omit copy=False"
             )
         return shards[0]
-
-    # Numbers
 
     def item(self: Any, *index: Any) -> Any:
         """Return one element as a Python number; parameters as for ``ndarray.item``."""
@@ -180,8 +178,6 @@ class Conversions:
             raise TypeError("len() of unsized object")
         return int(self.shape[0])
 
-    # Array API standard
-
     @property
     def device(self) -> str:
         """Name of the device in the array API: ``"cpu"``. For logical devices, see `sharding`."""
@@ -207,8 +203,6 @@ class Conversions:
             name=name,
             obj=self,
         )
-
-    # Text
 
     def __format__(self: Any, specification: str) -> str:
         return format(self._gathered(), specification) if specification else str(self)
@@ -236,8 +230,6 @@ class Conversions:
 
     def __str__(self: Any) -> str:
         return repr(self) if self._group.member is not None else str(self._gathered())
-
-    # Copies
 
     def __copy__(self: Any) -> Any:
         return self.copy()

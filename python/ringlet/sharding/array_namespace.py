@@ -16,7 +16,7 @@ from ringlet.sharding.resharding.tile_assembly import as_writable
 from ringlet.sharding.sharded_array import ShardedArray
 
 _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
-# Functions whose results, plain arrays, are placed on the mesh; the last two are those of `fft`.
+# Functions that create plain arrays, which are then placed on the mesh; the last two belong to `fft`.
 _CREATION = "arange asarray empty eye from_dlpack full linspace ones zeros fftfreq rfftfreq"
 
 

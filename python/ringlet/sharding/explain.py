@@ -27,7 +27,7 @@ class _Recorder:
         self.is_gathered = False
 
 
-# None if no report is open, so that recording then costs one lookup. Replicas run in copies of their caller's context.
+# None if no report is open; recording then costs one lookup. Replicas run in copies of their caller's context.
 _WATCH: ContextVar[_Recorder | None] = ContextVar("ringlet_sharding_watch", default=None)
 
 

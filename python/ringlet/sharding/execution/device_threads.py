@@ -24,10 +24,10 @@ from ringlet.sharding.memory_modes import is_planning
 # INLINE_BYTES.
 INLINE_BYTES = 4 << 20
 
-# Number of replicas for which the BLAS thread limiter allows one BLAS thread each.
+# Number of replicas so large that the BLAS thread limiter allows one BLAS thread each.
 _ALL_CORES = 1 << 30
 
-# After Ctrl-C, time to wait for threads before printing what they run to standard error.
+# After Ctrl-C, time to wait for threads before their work is reported on standard error.
 _SILENT_SECONDS = 0.1
 
 
@@ -160,7 +160,7 @@ class _Pool:
         self._lock = threading.Lock()
         self._num_cores = 0
         self._num_threads = 0
-        # A set, not a counter: Ctrl-C may interrupt the update.
+        # A set, because Ctrl-C could interrupt the update of a counter.
         self._callers: set[_Job] = set()
 
     def run(self, job: _Job) -> None:

@@ -112,7 +112,7 @@ def prepare(
     for given in operands:
         x = given
         if isinstance(x, ShardedArray):
-            x = x if x._settled is None else x._settled  # combined parts are not combined again
+            x = x if x._settled is None else x._settled  # values that were combined before
             if x._origin is not None and not factor_map.is_elementwise:
                 x = materialized(x)  # the combined origin is kept for later uses
             sharded.append(x)
@@ -186,7 +186,7 @@ def _at_once(kernel: Kernel, prepared: Prepared, effort: float) -> ShardedArray 
     layout, shape = chosen.result_layout, chosen.result_shape
     shape = shape if layout.parts.count == 1 else (layout.parts.count, *shape)
     where = chosen.places[chosen.first_devices[0]]
-    # A reduction does not call BLAS, whose threads `on_devices` limits.
+    # `on_devices` is not needed, because reductions do not call BLAS, whose threads it limits.
     calls_directly = len(arrays) == 1 or group.num_devices == 1
 
     def run(arrays: Sequence[Array]) -> Array:

@@ -25,7 +25,8 @@ _ELEMENT_BYTES = 64 << 10
 # Up to this value of c * o (four times it with several groups), elementwise products are faster than a matrix product
 # of that width.
 _FEW = 4
-# Maximum number of multiplications for which OpenBLAS does not copy the matrices; minimum of rows for good speed.
+# Maximum number of multiplications for which OpenBLAS does not copy the matrices; minimum number of rows for good
+# speed.
 _SMALL, _LEAST_ROWS = 900_000, 256
 # Maximum magnitude of integers that are exact in float64, which has fast matrix products.
 _EXACT = 1 << 53
@@ -79,7 +80,7 @@ def _convolve_tile(x: Array, kernel: Array, out: Array, windows: Windows) -> Non
         _convolve_elements(x, kernel, out, windows)
         return
     dtype = _matrix_dtype(out.dtype, x, kernel, math.prod(kernel.shape[:-3]) * kernel.shape[-2])
-    # Objects are convolved with copied windows.
+    # Arrays of objects are convolved with copied windows.
     is_seamless = not dtype.hasobject and _is_seamless(windows, out.shape[-3], kernel.shape[-2:])
     convolve_group = _convolve_seamless if is_seamless else _convolve_matrices
     for group in range(x.shape[-2]):
@@ -96,7 +97,7 @@ def _gradient_of_tile(x: Array, cotangent: Array, gradient: Array, windows: Wind
         _gradient_of_matrices(x[..., group, :], cotangent[..., group, :], gradient[..., group, :, :], dtype, windows)
 
 
-# Products of elements: for depthwise kernels, and for single features
+# Elementwise products: for depthwise kernels and kernels with few features
 
 
 def _is_narrow(kernel: Array) -> bool:
@@ -139,7 +140,7 @@ def _gradient_of_elements(x: Array, cotangent: Array, gradient: Array, windows: 
     gradient[...] = total
 
 
-# Products of matrices: a row for each output, with the elements of its window
+# Matrix products: one row for each output, with the elements of its window
 
 
 def _convolve_matrices(x: Array, weights: Array, out: Array, windows: Windows) -> None:
@@ -244,7 +245,7 @@ def _matrices(
     Otherwise one matrix holds the whole window.
     """
     c = x.shape[-1]
-    # Dimensions of the window with separate matrices.
+    # Number of window dimensions with separate matrices.
     num_outer = len(windows) - 1 if all(window.stride == 1 for window in windows[:-1]) else 0
     inner = windows[num_outer:]
     size = math.prod(window.size for window in inner) * c

@@ -73,7 +73,7 @@ def _at(ufunc: np.ufunc, target: Any, key: Any, values: list[Any]) -> None:
             continue
         done.add(bounds)
         arguments = (_of_device(key, device), *(_of_device(value, device) for value in values))
-        if target._whole is not None:  # all boxes at once
+        if target._whole is not None:  # updates all boxes with one call
             update_at(ufunc, buffer, *arguments)
             return
         _at_in_box(ufunc, buffer, boxes[device], *arguments)

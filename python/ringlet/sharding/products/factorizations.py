@@ -253,7 +253,7 @@ def _cholesky(a: ShardedArray, /, *, upper: bool = False) -> Any:
     return np.conj(made.T) if upper else made
 
 
-# Functions of one divided matrix; NotImplemented gathers it.
+# Functions of one divided matrix. If a function returns NotImplemented, the matrix is gathered.
 DIVIDED: Mapping[str, Callable[..., Any]] = {
     "cholesky": _cholesky,
     "det": _det,

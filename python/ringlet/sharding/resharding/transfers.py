@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ringlet.sharding.layout.layout import Box, Layout, Shape, joint
 from ringlet.sharding.resharding.collective_record import Message
 
-# Distances between devices, [source][target]; None if all are equal.
+# Distances between devices, indexed [source][target]; None if all are equal.
 Hops = Sequence[Sequence[int]] | None
 Tile = tuple[int, ...]
 
@@ -57,7 +57,7 @@ def messages_for(shape: Shape, source: Layout, wanted: Sequence[Box | None], hop
     holders, tiles = tile_holders(source)
     lengths = [-(-size // cut.count) for size, cut in zip(shape, source.cuts, strict=True)]
     messages = []
-    pieces: dict[Tile, list[tuple[Tile, Box]]] = {}  # of each needed box, which several devices may need
+    pieces: dict[Tile, list[tuple[Tile, Box]]] = {}  # pieces of each needed box, which several devices may need
     for device, box in enumerate(wanted):
         if box is None or box_size(box) == 0:
             continue
