@@ -267,7 +267,7 @@ class Strategy(DeprecatedCalls):
         >>> strategy.map(lambda x, y: {"sum": (x + y).sum(axis=1)}, np.ones((5, 3)), np.ones((5, 3)), batch_size=2)
         {'sum': array([6., 6., 6., 6., 6.])}
         """
-        from ringlet.strategy.api.batch_map import map_batches  # imported on first use
+        from ringlet.strategy.api.batch_map import map_batches
 
         return map_batches(self, fn, arrays, batch_size, progress, unknown=unknown)
 

@@ -263,7 +263,7 @@ class VariableUpdates(ExtendedBase):
 
     def _create_variable(self, request: Any) -> Any:
         """Create a variable in the scope of this strategy; a plain variable unless overridden."""
-        from ringlet.values.variables.variable_factory import create_plain  # imported on first use
+        from ringlet.values.variables.variable_factory import create_plain
 
         return create_plain(self._container_strategy(), request)
 
@@ -290,7 +290,7 @@ class VariableUpdates(ExtendedBase):
         self, colocate_with: Any, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], group: bool
     ) -> Any:
         """Implement :meth:`update_non_slot` in cross-replica context."""
-        if not isinstance(colocate_with, (list, tuple)):  # a variable: one call, with per-replica values unsplit
+        if not isinstance(colocate_with, (list, tuple)):  # a single variable: per-replica values are not split
             result = context.call_in(context.UpdateMode(self._container_strategy(), 0), fn, *args, **kwargs)
             return regroup_updates(self, [result], group)
         if len(colocate_with) > self._num_local_replicas:

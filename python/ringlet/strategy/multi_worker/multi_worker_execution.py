@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _COLLECTIVE = "a collective"
 _MERGE_CALL = "merge_call"
-# Interval at which a failed replica checks whether another one waits for it: doubled up to the maximum.
+# Interval at which a failed replica checks whether another replica waits for it; doubled up to the maximum.
 _FIRST_PAUSE_SECONDS = 0.02
 _LONGEST_PAUSE_SECONDS = 0.5
 

@@ -102,7 +102,7 @@ class _LazyParts:
         try:
             return self._request.beginning
         except TypeError as error:
-            if isinstance(part_error, ValueError):  # the callable computes parts only, and rejected this one
+            if isinstance(part_error, ValueError):  # the callable supports parts, but rejected this part
                 raise part_error from error
             raise
 

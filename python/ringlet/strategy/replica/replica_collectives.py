@@ -160,7 +160,7 @@ def _join_slices(member: Member, op: ReduceOp, slices: IndexedSlices) -> Indexed
 def _gather_array(run: ReplicaRun, replica: int, leaf: Any, array: Array, axis: int) -> Any:
     if is_known(native(array.dtype)):
         return run.members[replica].all_gather(array if kind_of(leaf) is None else leaf, axis=axis)
-    # The core does not support these values, such as text: one replica joins them for all.
+    # The core does not support these values, such as text: one replica concatenates them for all replicas.
     return run.merge_call(replica, _join_cells, (_Cell(array), _Cell(axis)), {})
 
 

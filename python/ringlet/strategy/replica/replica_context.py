@@ -72,7 +72,7 @@ class ReplicaContext(context.Mode):
     }
     """
 
-    # A replica context is its replica's entry of the mode stack: one object for each replica of each run.
+    # Each run creates one context for each replica, which is also the replica's entry in the mode stack.
     __slots__ = ("_id", "_run", "_writable_results")
 
     strategy: Strategy

@@ -68,7 +68,7 @@ class ReplicaThreads:
         self._new_group(epoch=0)
 
     def _new_group(self, epoch: int) -> None:
-        # A configured time-out of 0 means never; it arrives here as infinity.
+        # A configured time-out of 0 means no time-out; the value here is then infinity.
         self.group = Group(self._num_replicas, timeout_seconds=self._timeout_seconds, epoch=epoch)
         self.members: list[Member] = [self.group.member(rank) for rank in range(self._num_replicas)]
 
@@ -119,7 +119,7 @@ def _help(threads: ReplicaThreads) -> None:
         while (replica := threads.claims.wait_for_claim()) >= 0:
             threads.thread_ids[replica] = threading.get_ident()
             threads.work.execute(replica)
-            if fork_count() != forks:  # the child of a step function that forked: the other threads do not exist here
+            if fork_count() != forks:  # in a process forked by a step function, the other threads do not exist
                 return
     finally:
         _helpers.discard(thread)
@@ -230,7 +230,7 @@ def _close_each(items: list[ReplicaThreads]) -> None:
 
 _pools: weakref.WeakSet[ReplicaThreadPool] = weakref.WeakSet()
 _left_behind: list[ReplicaThreads] = []
-# Helpers between their first and their last instruction here, including helpers whose pool was freed.
+# Running helper threads, including those whose pool was freed.
 _helpers: set[threading.Thread] = set()
 _forks = 0
 

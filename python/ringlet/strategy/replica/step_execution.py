@@ -35,7 +35,7 @@ _CONTEXTS_CARRY_ERRSTATE = int(np.__version__.partition(".")[0]) >= 2
 # Maximum time that a run waits for its replicas after Ctrl-C, and after a call of a replica has timed out: replicas
 # in a collective end within milliseconds.
 _GRACE_SECONDS = 0.1
-# Interval at which a calling thread that runs no replica checks whether one has ended.
+# Interval at which a calling thread that runs no replica checks whether a replica has ended.
 _CHECK_SECONDS = 0.1
 # Key of the calling thread's own failure among the replicas' failures.
 _CALLER = -1
@@ -89,8 +89,8 @@ class ReplicaRun:
     caller_runs = True
     # Whether replicas that have not started are skipped, and replicas that map batches take no further batch.
     is_stopping = False
-    # Number of rows of arguments that look like a global batch passed to every replica; 0 once a replica reads its id,
-    # because it may select its rows, or reduces an argument, which then is not a batch.
+    # Number of rows of arguments that look like a global batch passed to every replica. It is reset to 0 when a replica
+    # reads its id, because the replica may select its own rows, or reduces an argument, which is then not a batch.
     whole_batch = 0
     # Whether a replica has used the group in this run; if so, replicas that end must leave it. Assumed from the start
     # without an interpreter lock, because each of two threads may then miss the other's last write.
@@ -220,8 +220,8 @@ class ReplicaRun:
         return self._fn(*self._rows[replica], **self._keywords[replica])
 
     def _finish(self, replica: int) -> None:
-        # use_group reads and writes these in the opposite order, so that under the interpreter lock one of the two
-        # sees the other's write.
+        # use_group accesses these attributes in the opposite order, so that under the interpreter lock at least one of
+        # the two threads sees the other's write.
         self.ended[replica] = True
         if self._uses_group:
             self.threads.depart(replica)

@@ -259,7 +259,7 @@ def _extended(*args: Any, **kwargs: Any) -> TPUExtended:
     extended = TPUExtended(*args, **kwargs)
     num_hosts = len(extended.input_devices)
     if num_hosts > 1:
-        from ringlet.strategy.tpu.tpu_workers import TPUWorkersExtended, has_workers  # imported on first use
+        from ringlet.strategy.tpu.tpu_workers import TPUWorkersExtended, has_workers
 
         if has_workers(num_hosts):
             return TPUWorkersExtended(*args, **kwargs)
