@@ -35,7 +35,7 @@ _BYTES_PER_SECOND = 4.5e10
 # Time limit of the search. Built-in objectives finish much earlier.
 _SEARCH_SECONDS = 4.0
 _MOST_SWAPS = 400
-# Maximum number of swaps times devices.
+# Maximum product of the number of swaps and the number of devices.
 _SWAP_WORK = 60_000
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-# Thin line characters by the sides that they connect.
+# Thin line characters, indexed by the sides that they connect.
 _LEFT, _RIGHT, _UP, _DOWN = 1, 2, 4, 8
 _THIN = " ╴╶─╵┘└┴╷┐┌┬│┤├┼"
 
-# A thick line through an empty character or across a thin line.
+# Replacements of characters that a thick line passes through, by direction of the line.
 _THICK_ACROSS = {" ": "━", "│": "┿", "┤": "┥", "├": "┝", "┼": "┿"}
 _THICK_DOWN = {" ": "┃", "─": "╂", "┴": "╂", "┬": "╂", "┼": "╂"}
 

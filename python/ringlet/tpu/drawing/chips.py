@@ -173,7 +173,7 @@ def label_size(subject: Subject, layout: Layout) -> float:
     else:
         numbers = (subject.replica.max(), subject.logical_core.max() if subject.num_logical_cores > 1 else "")
     letters = len("".join(map(str, numbers))) + (numbers[1] != "")
-    free = 3 if subject.cores == 1 else 6  # beside the label, for paths along y
+    free = 3 if subject.cores == 1 else 6  # columns beside the label, used for paths along y
     size = min(11.0, (layout.size / subject.cores - free) / (0.6 * letters))
     return size if size >= _SMALLEST_LETTER else 0.0
 

@@ -29,7 +29,7 @@ def _between(stops: Sequence[tuple[int, int, int]], step: int) -> str:
     return f"#{red:02x}{green:02x}{blue:02x}"
 
 
-# Fills in the colours of `CATEGORIES`, light enough for text on top.
+# Fill styles in the colours of `CATEGORIES`, light enough for text on top.
 CATEGORY_STYLES = tuple(
     Style(f"colour{i}", fill=(colour, colour), opacity=(0.6, 0.42)) for i, colour in enumerate(CATEGORIES)
 )

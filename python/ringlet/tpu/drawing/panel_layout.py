@@ -19,8 +19,8 @@ _SIZES = ((44, 14), (34, 12), (26, 9), (18, 7), (12, 5), (8, 3), (6, 2), (4, 1),
 
 _MARGIN = 14
 _HEAD = 36
-_TICKS = 20  # for numbers at the upper and left edges
-_FREE = 8  # at the other edges
+_TICKS = 20  # margin for numbers at the upper and left edges
+_FREE = 8  # margin at the other edges
 _PANEL_TITLE = 18
 _LOWEST = 1.4  # maximum height, as a multiple of the width
 
