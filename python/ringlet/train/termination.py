@@ -15,7 +15,7 @@ from typing import Any
 
 _log = logging.getLogger(__name__)
 _POLL_SECONDS = 1.0
-# Maximum time between a signal to a forked child and the same one to its parent.
+# Maximum time between a signal to a forked child and the same signal to its parent.
 _GROUP_SECONDS = 0.2
 # If a second signal may be for the child alone, the child handles it after this time, once the last step is done.
 _MERGED_SECONDS = 5.0
@@ -75,7 +75,7 @@ class _SignalLog:
     """
 
     def __init__(self) -> None:
-        self._num_seen, self._seen_at = 0, -math.inf  # in a child: the parent's SIGTERMs that it knows, and since when
+        self._num_seen, self._seen_at = 0, -math.inf  # a child's count of its parent's SIGTERMs
         self.is_written_by_python = False
         self._process, self.notices = os.getpid(), set[Any]()
         self._descriptor = _file_in_memory()
