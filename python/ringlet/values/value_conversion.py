@@ -50,7 +50,7 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
         if not isinstance(dtype, str):
             raise
         try:
-            package = importlib.import_module("ml_dtypes")  # imported on first use
+            package = importlib.import_module("ml_dtypes")
         except ImportError:
             if dtype not in ML_NAMES:
                 raise error from None
