@@ -134,7 +134,7 @@ void write_identity(core::Op op, core::DType dtype, std::byte* to) {
   kernels::active().finish(core::Op::kProd, dtype, &value, 1, 1, to);
 }
 
-// Copies the first element to all others, twice as many each time.
+// Copies the first element to all other elements; each step doubles the number of copies.
 void repeat_first(std::byte* data, std::size_t element_bytes, std::size_t count) {
   for (std::size_t done = 1; done < count; done *= 2) {
     std::memcpy(data + done * element_bytes, data, std::min(done, count - done) * element_bytes);

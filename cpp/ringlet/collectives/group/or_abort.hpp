@@ -1,4 +1,4 @@
-// Failing in the middle of a call.
+// Failures in the middle of a call.
 #pragma once
 
 #include <new>
