@@ -63,7 +63,7 @@ def _take_sequence(instance: Any) -> tuple[Sequence[Any], Rest, Sequence[Any]]:
     maxlen = instance.maxlen if isinstance(instance, collections.deque) else None
     attributes = _attributes(instance, ())
     if isinstance(instance, collections.UserList):
-        del attributes["data"]  # the children are not part of the rest
+        del attributes["data"]  # the children are stored separately
     return children, Rest(type(instance), extra=(maxlen, attributes)), range(len(children))
 
 
