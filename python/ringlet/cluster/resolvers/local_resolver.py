@@ -119,7 +119,7 @@ class LocalCluster:
 def _paths_and_arguments() -> IO[str]:
     """Return a file with sys.path and sys.argv, which may exceed the size of a command line."""
     file = os.fdopen(os.memfd_create("ringlet"), "w+", encoding="ascii")
-    file.write(ascii((list(filter(_is_text, sys.path)), sys.argv)))  # imports skip entries that are not str
+    file.write(ascii((list(filter(_is_text, sys.path)), sys.argv)))  # imports skip entries of sys.path that are not str
     file.seek(0)
     return file
 
