@@ -102,7 +102,7 @@ class MessageWork(Work[T]):
         if self._withdraw is None or self._received is None:
             raise error
         if not self._withdraw(self._received, error):
-            super()._is_done_after(math.inf)  # the message is arriving already
+            super()._is_done_after(math.inf)  # waits for the message, which is already arriving
 
 
 class MessagePassing(MemberBase):

@@ -79,7 +79,7 @@ class OperationQueue:
         """Start a call; it is done on return unless `is_async`."""
         if self._generation != _generation:
             self._turn = threading.RLock()  # the parent's lock may never be released in this process
-            return self._run_now(call)  # fails, because this is a forked process
+            return self._run_now(call)  # raises an error in a forked process
         if not (is_async or self._unfinished) or threading.current_thread() is self._thread:
             return self._run_now(call)
         done: Future[Any] = Future()

@@ -143,7 +143,7 @@ class HostGroup:
                 self._first = error
         if is_first:
             text = WHOLE + str(self._first)
-            self.local.abort(text)  # no effect if that group has already failed
+            self.local.abort(text)  # no effect if the local group has already failed
             self.report(text.encode())
         assert self._first is not None
         return copy.copy(self._first)

@@ -174,7 +174,7 @@ def _wait(requests: Sequence[Request]) -> None:
             while request.test() is None and not deadline.is_over():
                 time.sleep(_PAUSE_SECONDS)
         except PeerFailed:
-            continue  # the first call reports the lost process
+            continue  # the group's first call reports the lost process
 
 
 def _answer(

@@ -43,7 +43,7 @@ _CAUSE_SECONDS = 0.3
 
 _FIRST_CALL = 1
 _SPINS = 100
-_YIELD_SECONDS = 0.05  # a waiting rank yields first, because MPI moves bytes only while it is called
+_YIELD_SECONDS = 0.05  # a waiting rank yields before it sleeps, because MPI makes progress only inside its calls
 _LONG_PAUSE_SECONDS = 0.0002
 _CHECK_SECONDS = 0.01
 
@@ -289,7 +289,7 @@ class HostLink:
                         break
                 else:
                     _abandoned.append((request, message))
-            except PeerFailed:  # a lost host needs no notice
+            except PeerFailed:  # a lost host does not need the notice
                 continue
 
     def leave(self, reason: str) -> None:

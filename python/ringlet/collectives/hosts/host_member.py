@@ -144,7 +144,7 @@ def _leave_all() -> None:
     error = getattr(sys, "last_value", None)
     reason = "ended without closing its group" if error is None else f"raised {class_and_text(error)}"
     for core in list(_live):
-        with contextlib.suppress(FailedPreconditionError):  # the member is closed
+        with contextlib.suppress(FailedPreconditionError):  # the member is already closed
             core.depart(reason)
         core.stop_messages()
 

@@ -68,7 +68,7 @@ class HostInbox(Inbox):
 
     def __init__(self, hub: MessageHub) -> None:
         super().__init__()
-        self.addresses: list[tuple[int, int]] = []  # for each rank: its process, and the label of its inbox
+        self.addresses: list[tuple[int, int]] = []  # process of each rank, and label of the rank's inbox
         self._hub = hub
         hub.inboxes[self.label] = self
 
@@ -314,7 +314,7 @@ class MessageHub:
         end = _HEADER.size + length
         if kind == _ACCEPT:
             with self._changed, contextlib.suppress(PeerFailed):
-                if (offered := self._offered.pop(number, None)) is not None:  # else the rank has left
+                if (offered := self._offered.pop(number, None)) is not None:  # otherwise the rank has left
                     self._send_bytes(offered, number)
         elif (inbox := self.inboxes.get(label)) is not None:
             if kind == _LEAVE:

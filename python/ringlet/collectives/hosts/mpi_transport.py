@@ -154,7 +154,7 @@ class MpiTransport:
         try:
             try:
                 has_come = self._comm.Iprobe(self._mpi.ANY_SOURCE, tag, status)
-            except self._mpi.Exception:  # raised until a process failure is acknowledged
+            except self._mpi.Exception:  # raised until the program acknowledges a process failure
                 self._comm.Ack_failed()
                 has_come = self._comm.Iprobe(self._mpi.ANY_SOURCE, tag, status)
             if not has_come:
@@ -241,7 +241,7 @@ def watch_connections(others: set[int]) -> None:
 def _skip_exit_handlers() -> None:
     """Skip the exit handlers of C libraries after Python's finalization: they would race with MPI's threads."""
     libc = ctypes.CDLL(None)
-    if hasattr(libc, "on_exit"):  # glibc; the function registered last is called first, with the exit status
+    if hasattr(libc, "on_exit"):  # glibc calls the function that was registered last first, and passes the exit status
         libc.on_exit.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
         libc.on_exit(ctypes.cast(libc._exit, ctypes.c_void_p), None)
         libc.fflush(None)
