@@ -97,7 +97,7 @@ def with_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
         result = function(*map(as_tensors, args), **as_tensors(kwargs))
-        return as_arrays(tuple(result) if type(result) is list else result)  # a list is a tuple of components
+        return as_arrays(tuple(result) if type(result) is list else result)  # TensorFlow treats a list as a tuple
 
     return call
 
