@@ -34,7 +34,7 @@ class ClosureQueue:
         self._lock = threading.Lock()
         self._has_changed = threading.Condition(self._lock)
         self._queued: collections.deque[Closure] = collections.deque()
-        self._returned: list[Closure] = []  # a heap, whose closures all precede the queued ones
+        self._returned: list[Closure] = []  # a heap; these closures precede all queued closures
         self._num_in_flight = 0
         self._num_waiting = 0
         self._error: Any = None

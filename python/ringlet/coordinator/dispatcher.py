@@ -74,7 +74,7 @@ class Dispatcher:
         self._timeout_seconds = default_timeout_seconds()
         self._stall_seconds = stall_seconds()
         self._ask_seconds = min(_ASK_SECONDS, self._timeout_seconds / _LEAST_ASKS)
-        self._final_error: BaseException = CancelledError(CANCELLED)  # the error that leave() uses
+        self._final_error: BaseException = CancelledError(CANCELLED)
         self._thread = threading.Thread(target=self._run, name="ringlet-coordinator", daemon=True)
 
     def start(self) -> None:
@@ -164,7 +164,7 @@ class Dispatcher:
         ready = self._poll.poll(self._sleep_milliseconds())
         self._is_asleep = self._has_work = False
         for descriptor, _ in ready:
-            if descriptor in self._readers:  # an earlier reader may have removed it
+            if descriptor in self._readers:  # an earlier reader may have removed the descriptor
                 self._readers[descriptor]()
         self._make_calls()
         self._check_workers()

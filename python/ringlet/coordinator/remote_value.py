@@ -176,7 +176,7 @@ _first_number = 0  # values with lower numbers were created before a fork, and a
 
 def _begin_in_child() -> None:
     global _lock, _first_number
-    _lock = threading.Lock()  # another thread of the parent may have held the lock
+    _lock = threading.Lock()  # the parent may have forked while another thread held the lock
     _first_number = next(_numbers)
 
 

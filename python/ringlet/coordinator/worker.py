@@ -247,7 +247,7 @@ class Worker:
         name, digest, header = item.content
         try:
             function = unpack(header, item.buffers, self._resolve)
-        except (ClosureInputError, FailedPreconditionError) as error:  # their messages are complete
+        except (ClosureInputError, FailedPreconditionError) as error:  # errors whose messages are complete
             self._functions[item.number] = _refusing(error)
             return
         except Exception as error:

@@ -69,7 +69,7 @@ class WorkerConnection:
         self.channel = channel
         self.replied_at = self.asked_at = time.monotonic()
         self.num_unanswered = 0
-        self.num_failed_starts += 1  # reset at the first message
+        self.num_failed_starts += 1  # reset to 0 when the worker sends its first message
         self._batch.add(Command.ENTER, None, strategy.header, strategy.buffers)
         for resource in self._live_resources():
             resource._unsettle()
@@ -237,7 +237,7 @@ class WorkerConnection:
     ) -> None:
         """Add a command; first send the batch if it is full."""
         if self._batch.is_full:
-            with contextlib.suppress(ChannelClosed):  # the next post() raises it again
+            with contextlib.suppress(ChannelClosed):  # the next post() raises the error again
                 self.post()
         self._batch.add(command, number, content, buffers, **more)
 
@@ -274,7 +274,7 @@ class WorkerConnection:
 
     def _handle(self, item: Item) -> int:
         """Process one reply; return the number of finished closures."""
-        if item.kind == Reply.RETURNED:  # the answer to a heartbeat, which shows no progress
+        if item.kind == Reply.RETURNED:  # the reply to a heartbeat, which does not show progress
             returned = [self._take_in_flight(number, None) for number in item.content]
             self._queue.put_back(closure for closure in returned if closure is not None)
             return 0
