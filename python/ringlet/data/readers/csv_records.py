@@ -132,7 +132,7 @@ class RecordBlocks(FileBlocks):
             if line_end is None and not self._at_end:
                 return None
             if line_end is not None and line_end.end() == len(data) and line_end[0] == b"\r" and not self._at_end:
-                return None  # a line feed may follow
+                return None  # a line feed may follow the carriage return
             stop = len(data) if line_end is None else line_end.start()
             after = len(data) if line_end is None else line_end.end()
             comma = data.find(self._dialect.delimiter, at, stop)

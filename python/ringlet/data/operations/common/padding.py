@@ -51,7 +51,7 @@ class ComponentPadding:
         arrays = [_array(leaf) for leaf in leaves]
         dtypes = {array.dtype for array in arrays}
         dtype = dtypes.pop()
-        if dtype.kind == "U":  # use the longest of the text dtypes
+        if dtype.kind == "U":  # use the longest text dtype
             dtype = np.result_type(dtype, *dtypes, np.asarray(self.value or "").dtype)
         elif dtypes:
             raise InvalidArgumentError(
