@@ -75,7 +75,7 @@ def _short_tracebacks(error: BaseException) -> Iterator[tuple[BaseException, Tra
 
 def _asked_for_all() -> bool:
     """Return whether the user, a debugger or pytest requests the whole traceback."""
-    monitoring = getattr(sys, "monitoring", None)  # new in Python 3.12
+    monitoring = getattr(sys, "monitoring", None)  # sys.monitoring exists from Python 3.12 on
     return (
         os.environ.get(VARIABLE) == "full"
         or "PYTEST_CURRENT_TEST" in os.environ
