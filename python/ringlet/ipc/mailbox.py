@@ -23,8 +23,8 @@ from ringlet.ipc.inbox import Inbox, Place, Receive, unsent_error
 from ringlet.ipc.unix_sockets import close_in_children, credentials
 
 _SHORT_BYTES = 48
-_HEADER = struct.Struct(f"<qQI{_SHORT_BYTES}s")  # tag, number of bytes, length of the description, its first bytes
-_HELLO = struct.Struct("<I")  # rank
+_HEADER = struct.Struct(f"<qQI{_SHORT_BYTES}s")  # tag, number of bytes, length of the description, and its first bytes
+_HELLO = struct.Struct("<I")  # rank of the connecting process
 _BACKLOG = 4096  # one connection for each rank
 _STORED_BYTES = 1 << 16  # maximum size of a message that is read before its receive starts
 _RETRY_SECONDS = 0.05
@@ -191,7 +191,7 @@ class Mailbox(Inbox):
             if wanted is not None and place is not None:
                 if not _fill(connection, place):
                     with self._changed:
-                        self._waiting.append(wanted)  # _fail_hopeless() fails it
+                        self._waiting.append(wanted)  # _fail_hopeless() then fails the receive
                     break
                 wanted.finish(source)
                 continue
