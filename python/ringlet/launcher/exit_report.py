@@ -18,7 +18,7 @@ _LOST = re.compile(r"\(pid (\d+) on [^)]*\) (?:exited with status 0|closed its c
 _CLOSED = re.compile(
     r"CollectiveMismatchError: .* waits for ranks that make no more calls: .*\brank (\d+) \(closed its group "
 )
-# Errors and notes about calls that other processes had not made.
+# Errors and notes about calls that other processes did not make.
 _WAITED = re.compile(r"DeadlineExceededError: .* waited ([^ ]+ s) for (.*)")
 _INTERRUPTED = re.compile(r"^(?:[\w.]+: )?(.* was interrupted while it waited for (.*[^.\n]))", re.MULTILINE)
 _PID = re.compile(r"\(pid (\d+)\b")

@@ -180,7 +180,7 @@ class LaunchJob:
                 on_error.callback(make(index, reader).close)
                 ends.append(writer)
             # Workers import modules from this process's path.
-            path = list(filter(_is_text, sys.path))  # imports also skip entries that are not str
+            path = list(filter(_is_text, sys.path))  # imports skip entries that are not str
             recorders, variables = self._recorders.add()
             program = f"import sys; sys.path[:] = {path!r}; from ringlet.launcher.worker_main import main; "
             return self._process_group.start(

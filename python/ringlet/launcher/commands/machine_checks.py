@@ -23,10 +23,9 @@ Status = Literal["ok", "note", "problem"]
 
 _GIB = 2**30
 _TOO_LITTLE_MEMORY_BYTES = 2**26
-# Descriptors that `ringlet run` needs: in addition to those of the workers, and for each worker; a worker itself needs
-# fewer.
+# File descriptors that `ringlet run` needs for itself and for each worker; a limit below the third number is reported.
 _LAUNCHER_FILES, _WORKER_FILES, _FEW_FILES = 15, 3, 256
-_OWN_THREADS = 4  # threads of each process of a job, besides its BLAS threads; a job has one BLAS thread per core
+_OWN_THREADS = 4  # threads of each process of a job besides its BLAS threads; a job has one BLAS thread per core
 _SHARED_BYTES = 1 << 21
 _LONGEST_VALUE = 60
 _SIZE_LIMITS = {"-v": resource.RLIMIT_AS, "-d": resource.RLIMIT_DATA, "-f": resource.RLIMIT_FSIZE}
