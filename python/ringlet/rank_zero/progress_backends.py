@@ -83,7 +83,7 @@ class _LogBar:
 
     def show(self, count: int, seconds: float) -> None:
         self._has_end = True
-        if count != self._total:  # at the last element, `end` follows immediately
+        if count != self._total:  # `end` follows the last element immediately
             self._write(progress_text(self._description, self._total, count, seconds))
 
     def end(self, count: int, seconds: float) -> None:
@@ -157,7 +157,7 @@ class _RichBar:
             self._display.update(self._task, completed=count, refresh=True)
             self._others.remove(self)
             if self._others:
-                self._display.remove_task(self._task)  # the outer loops continue
+                self._display.remove_task(self._task)  # outer loops still use the display
             else:
                 self._displays.pop(self._key, None)
                 self._display.stop()
