@@ -49,7 +49,7 @@ class ConnectedGroup:
 
     index: int
     peers: list[Peer]
-    token: bytes = field(repr=False)  # a secret that only the members know
+    token: bytes = field(repr=False)  # a secret shared by the members
     late_arrivals: LateArrivals | None = field(default=None)
 
     def release(self) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-MOST_PROCESSES = 1000  # in one group: the capacity of the core's tables
+MOST_PROCESSES = 1000  # maximum size of a group: the capacity of the core's tables
 
 
 def ranks_text(ranks: Iterable[int]) -> str:

@@ -86,7 +86,7 @@ class Listener:
                 self._accept()
             elif key.fileobj in self._watched:
                 ready.append(key.fileobj)
-            elif key.fileobj in self._pending:  # not dropped by _accept
+            elif key.fileobj in self._pending:  # the connection was not dropped by _accept
                 clients += self._receive_handshake(key.fileobj)
         self._drop_expired()
         return clients, ready
