@@ -141,7 +141,7 @@ class Conversions:
         """Return all elements as nested lists of Python numbers."""
         return self._gathered().tolist()
 
-    def tofile(self: Any, fid: Any, sep: str = "", format: str = "%s") -> None:  # NumPy's name
+    def tofile(self: Any, fid: Any, sep: str = "", format: str = "%s") -> None:  # NumPy's parameter names
         """Write all elements to a file; parameters as for ``ndarray.tofile``."""
         self._gathered().tofile(fid, sep, format)
 

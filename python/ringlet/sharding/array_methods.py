@@ -276,7 +276,7 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
 
         return reshard(self, sharding)
 
-    def view(self: Any, dtype: Any = None, type: Any = None) -> Any:  # NumPy's name
+    def view(self: Any, dtype: Any = None, type: Any = None) -> Any:  # NumPy's parameter names
         """Return the same bytes as elements of another dtype; the result is a read-only value, like a slice.
 
         Parameters

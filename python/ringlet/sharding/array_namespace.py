@@ -68,7 +68,7 @@ def _reshape(x: Any, /, shape: tuple[int, ...], *, copy: bool | None = None) -> 
     return as_writable(made) if isinstance(made, ShardedArray) else made
 
 
-def _clip(x: Any, /, min: Any = None, max: Any = None) -> Any:  # the standard's names
+def _clip(x: Any, /, min: Any = None, max: Any = None) -> Any:  # the standard's parameter names
     """Return the elements of an array, limited to a range."""
     return np.clip(x, min, max)
 

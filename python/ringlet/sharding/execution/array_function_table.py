@@ -69,7 +69,7 @@ def first_given(function: Callable[..., Any], implementation: Callable[..., Any]
     """Rename an implementation's first parameter as in the signature of a NumPy function."""
     try:
         name = next(iter(inspect.signature(function).parameters))
-    except ValueError:  # before NumPy 2.4, compiled functions have no signature; `a` is a parameter of putmask
+    except ValueError:  # compiled functions have no signature before NumPy 2.4; putmask names its array `a`
         name = "a"
 
     def called(*args: Any, **kwargs: Any) -> Any:

@@ -123,7 +123,7 @@ class _Job:
             is_interrupted = any(isinstance(error, KeyboardInterrupt) for error in list(self._errors.values()))
             try:
                 self._wait(is_interrupted)
-            except BaseException:  # Ctrl-C: helpers still write to the caller's arrays. A second Ctrl-C does not wait
+            except BaseException:  # after Ctrl-C, helpers still write to arrays; a second Ctrl-C ends the wait
                 if not is_interrupted:
                     self._wait(True)
                 raise

@@ -82,7 +82,7 @@ def apply(
 
         compute(result, fill, prepared, effort)
         if replaces and (out.shape, out.dtype, out._layout) == (result.shape, result.dtype, result._layout):
-            out._adopt(result)  # memory is not shared with another array
+            out._adopt(result)  # the result's memory is not shared
             return out
         return result if out is None or in_place else write_out(out, result)
 
@@ -112,9 +112,9 @@ def prepare(
     for given in operands:
         x = given
         if isinstance(x, ShardedArray):
-            x = x if x._settled is None else x._settled  # values that were combined before
+            x = x if x._settled is None else x._settled  # the combined value, if it was computed before
             if x._origin is not None and not factor_map.is_elementwise:
-                x = materialized(x)  # the combined origin is kept for later uses
+                x = materialized(x)  # keeps the combined origin for later uses
             sharded.append(x)
             shapes.append(x._shape)
             itemsizes.append(x._dtype.itemsize)

@@ -111,7 +111,7 @@ def _add_shared(part: Array, starts: tuple[int, ...], total: Array, begins: tupl
     total[tuple(ours)] += part[tuple(theirs)]
 
 
-# Combining operations of partial arrays whose windows may be reduced part by part.
+# Functions of windows that may be reduced before the parts of an array are combined, and the combining operations.
 _OPS = {np.add: Op.SUM, np.maximum: Op.MAX, np.minimum: Op.MIN, np.multiply: Op.PROD}
 
 

@@ -44,7 +44,7 @@ for _functions, _change in ((_OF_SHAPES, _shaped), (_OF_DTYPES, dtype_probe), (_
 
 @implements(np.min_scalar_type)
 def _min_scalar_type(a: Any, /) -> Any:
-    return np.min_scalar_type(dtype_probe(a)) if a.ndim else NotImplemented  # a scalar's value matters
+    return np.min_scalar_type(dtype_probe(a)) if a.ndim else NotImplemented  # the result depends on a scalar's value
 
 
 def _tiles(x: Any) -> list[Any]:

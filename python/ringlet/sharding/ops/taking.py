@@ -54,7 +54,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: A
         rows: Any = _taken_from_holders(materialized(x), _checked(indices, x.shape, axis, mode).ravel(), axis)
         result = as_writable(rows.reshape(shape))
         return result if out is None else write_out(out, result)
-    is_asked = 0 not in x.shape[:axis] or x.shape[axis] == 0  # whether NumPy checks the bounds
+    is_asked = 0 not in x.shape[:axis] or x.shape[axis] == 0  # whether NumPy checks the bounds of `indices`
     if 0 in x.shape and indices.size and is_asked and (mode == "raise" or 0 not in shape):
         _checked(indices, x.shape, axis, mode)  # checked here, because tiles without elements skip the check
     before, after = [("a", d) for d in range(axis)], [("a", d) for d in range(axis + 1, x.ndim)]

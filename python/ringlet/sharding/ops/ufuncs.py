@@ -230,7 +230,7 @@ def _fill(ufunc: np.ufunc, arrays: list[Any], result: ShardedArray, chosen: _Pla
 
     def work(slab: int) -> None:
         *boxes, place = chosen.boxes[slab]
-        parts = [x[box] if box else x for x, box in zip(arrays, boxes, strict=True)]  # numbers have no box
+        parts = [x[box] if box else x for x, box in zip(arrays, boxes, strict=True)]  # numbers have no boxes
         ufunc(*parts, out=whole[place])
 
     in_threads(work, range(len(chosen.boxes)), chosen.bytes_per_slab, is_alone=result._group.num_devices == 1)

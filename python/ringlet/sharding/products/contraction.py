@@ -62,7 +62,7 @@ def _rule(
         operands,
         labels[-1],
         dict.fromkeys(summed, op),
-        # Collectives cannot add objects.
+        # Collectives do not support Python objects.
         whole=frozenset(summed) if dtype.hasobject else frozenset(),
         linear=tuple(frozenset({n}) for n, linear in enumerate(is_linear) if linear),
         linear_ops=frozenset({op}),
@@ -108,7 +108,7 @@ def numpy_error(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Exce
     """Return the error that a NumPy function raises for operands of these shapes and dtypes."""
     try:
         function(*(_shape_only(x) for x in args), **kwargs)
-    except Exception as error:  # NumPy's exception may be of any class
+    except Exception as error:  # NumPy may raise any class
         return error
     return ValueError(
         f"{function.__name__} was given shapes {[getattr(x, 'shape', x) for x in args]}, which are incompatible: "

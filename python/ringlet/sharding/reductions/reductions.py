@@ -190,7 +190,7 @@ class _TileReduction:
 
 
 def _reduced(reduction: Reduction, tile_reduction: _TileReduction, dtype: np.dtype[Any], out: Any) -> Any:
-    keepdims = reduction.keepdims  # cached calls keep `once`, which must not keep the array
+    keepdims = reduction.keepdims  # `once` is cached, and must not keep the array alive
 
     def once(tile: Array, mask: Array | None, result: Array, where: TileBoxes) -> None:
         begins = tile_reduction.repeats or where.part == 0
