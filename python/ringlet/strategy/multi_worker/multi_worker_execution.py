@@ -185,7 +185,7 @@ class WorkerRun(ReplicaRun):
             return CollectiveAborted(f"{self._name(other)} raised {one_line(error)}")
         number = self._entered[replica] + 1
         first = self._kinds.setdefault(number, kind)
-        self._entered[replica] = number  # _release_waiting then finds the kind
+        self._entered[replica] = number  # stored after the kind, which _release_waiting needs
         if first != kind:
             text = (
                 f"its replicas did not make the same call (call {number} of this run): {self._name(replica)} {kind}, "

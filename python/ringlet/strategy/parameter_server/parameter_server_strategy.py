@@ -225,7 +225,7 @@ class ParameterServerExtended(OneDeviceExtended):
     # --- running ------------------------------------------------------------------------------------------------------
 
     def _warn_outside(self) -> None:
-        if self._resolver is not None:  # None on workers
+        if self._resolver is not None:  # the resolver is None on workers
             _log.warning(
                 "A `tf.distribute.experimental.ParameterServerStrategy` method is invoked without using "
                 "`ClusterCoordinator.schedule`: it runs in the coordinator, not on a worker"

@@ -286,7 +286,7 @@ class ReplicaRun:
     def _unwind(self, error: BaseException) -> bool:
         """Stop a run after an exception in the calling thread; return whether all replicas have ended."""
         claims = self.threads.claims
-        self._fail(_CALLER, error)  # replicas in a collective raise an error now
+        self._fail(_CALLER, error)  # replicas in a collective now raise an error
         for unclaimed in iter(claims.claim, -1):
             self._finish(unclaimed)
         # If Ctrl-C interrupted the run before its claims were opened, no replica runs, so none would ever finish.
@@ -345,7 +345,7 @@ class ReplicaRun:
         try:
             self.threads.members[replica].barrier(name)
         except CollectiveMismatchError as error:
-            if "did not make the same call" in str(error):  # the core's text lists the calls already
+            if "did not make the same call" in str(error):  # the core's message already lists the calls
                 raise
             raise CollectiveMismatchError(
                 f"Some replicas made a different number of replica_context().merge_call() calls: {error}"
