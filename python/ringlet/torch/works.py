@@ -67,7 +67,7 @@ class RingletWork(torch.distributed.Work):  # type: ignore[misc]
             )
             if self._withdraw is None or self._withdraw(late):
                 raise late from error
-            self._done.result()  # the message is arriving already
+            self._done.result()  # waits for the message, which is already arriving
         return True
 
     def synchronize(self) -> None:
