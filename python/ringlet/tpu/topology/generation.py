@@ -27,7 +27,7 @@ ChipShape = tuple[int, int, int]
 _GIB = 2**30
 _MIB = 2**20
 
-# Chips along each side of the cubes that optical switches connect; their faces carry the wrap links (HSM, MT).
+# Chips along each side of the cubes that optical switches connect; their faces carry the wrap links (sources: HSM, MT).
 CUBE = 4
 
 
@@ -170,7 +170,7 @@ class Generation:
         elif self.wrap_rule == "sixteen":
             x, y, z = (length == 16 for length in shape)
         else:
-            # GC: the pod is a torus. That smaller slices are meshes is inferred.
+            # The pod is a torus (source: GC); smaller slices are inferred to be meshes.
             x, y, z = (1 < length == whole for length, whole in zip(shape, self.pod_shape, strict=True))
         return x, y, z
 
@@ -183,11 +183,11 @@ def _flat(*sizes: tuple[int, int]) -> tuple[ChipShape, ...]:
     return tuple((x, y, 1) for x, y in sizes)
 
 
-# GC's table of v5e slices; v6e has the same (MT).
+# Table of v5e slices (source: GC), which also applies to v6e (source: MT).
 _LITE_SHAPES = _flat((1, 1), (2, 2), (2, 4), (4, 4), (4, 8), (8, 8), (8, 16), (16, 16))
-# A machine has 8 chips, written 2x4 in Google's tables and 4x2 in HSM; a virtual machine has 1, 4 or 8 of them (GC).
+# A machine has 8 chips, written 2x4 in Google's tables and 4x2 in HSM; a virtual machine has 1, 4 or 8 (source: GC).
 _LITE_HOSTS = _flat((1, 1), (2, 4), (4, 2))
-# Slices smaller than a cube (MT, XPK).
+# Slices smaller than a cube (sources: MT, XPK).
 _SMALL_SHAPES = ((2, 2, 1), (2, 2, 2), (2, 2, 4), (2, 4, 4))
 
 _V2 = Generation(
