@@ -185,7 +185,7 @@ def _along(shape: Sequence[int], axis: int, shards: int) -> list[int]:
 
 
 def _element_bytes(dtype: Any, bytes_per_string: int) -> int:
-    if dtype is None:  # refused, because np.dtype(None) is float64
+    if dtype is None:  # rejected, because np.dtype(None) is float64
         raise TypeError("dtype is None: pass the dtype of the variable, for example 'float32'")
     known = as_dtype(dtype)
     return bytes_per_string if known.kind in _TEXT else known.itemsize
