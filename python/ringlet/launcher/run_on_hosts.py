@@ -127,7 +127,7 @@ def _run(job: Job, command: list[str], environment: dict[str, str]) -> Outcome:
     """
     out, err = NonblockingWriter(1), NonblockingWriter(2)
     ended: list[Worker] = []
-    endings: list[Ending] = []  # endings of the ranks
+    endings: list[Ending] = []
 
     def relay(writer: NonblockingWriter, lines: bytes) -> None:
         for _, rank, status in _STATUS.findall(lines):

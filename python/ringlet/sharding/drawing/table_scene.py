@@ -57,7 +57,7 @@ def scene_of(table: TileTable, width: int) -> Scene:
             items.append(Words(WORDS, [(left, top + 20, f"… {len(tables) - _MOST_TABLES + 1} more")], 11, "start"))
         else:
             items += _table(table, tables[number], grid, left, top)
-            if tables[number][1][0]:  # all parts except the first
+            if tables[number][1][0]:
                 items.append(Words(INK, [(left - _MARGIN / 2, top + 37 + grid.height / 2, "+")], 16))
     most = max(int((width - 2 * _MARGIN) / _LETTER), 30)
     legend = [line for words in table.legend() for line in textwrap.wrap(words, most, subsequent_indent="  ")]
