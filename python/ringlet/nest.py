@@ -131,7 +131,7 @@ def register(
 
 
 def _learn(leaves: Iterable[Any]) -> None:
-    """Register the types of leaves that turn out to be structures, and cache the types of all leaves."""
+    """Register the types of leaves that are structures, and cache the types of all leaves."""
     with _lock:
         if len(_seen) > _MOST_SEEN:
             _leaf_types.intersection_update(PLAIN_TYPES)
@@ -223,7 +223,7 @@ def describe(shape: PyTreeSpec) -> str:
 
 
 def same_structure_leaves(shape: PyTreeSpec, structure: Any) -> list[Any]:
-    """Return the leaves of a structure; raise ValueError if its shape is not the given one.
+    """Return the leaves of a structure; raise ValueError if its shape differs from `shape`.
 
     An entry at the position of a leaf may be any object, and is returned whole.
     """

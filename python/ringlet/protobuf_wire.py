@@ -51,7 +51,7 @@ def bytes_field(number: int, content: bytes) -> bytes:
 
 
 def packed_field(number: int, values: Iterable[int]) -> bytes:
-    """Encode a list of integers; an empty one is not written."""
+    """Encode a list of integers; an empty list is not written."""
     numbers = list(values)
     try:
         data = bytes(numbers)

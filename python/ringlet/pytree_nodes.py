@@ -217,7 +217,7 @@ def _is_of_this_library(node_type: type[Any]) -> bool:
 
 
 def composite_kind(instance: Any) -> Kind | None:
-    """Return the functions that split and rebuild a composite; None for other objects and if it cannot be rebuilt."""
+    """Return functions that split and rebuild a composite; None for other objects and if rebuilding is impossible."""
     node_type = type(instance)
     if not (hasattr(node_type, "__dataclass_fields__") or hasattr(node_type, "__attrs_attrs__")):
         return None
