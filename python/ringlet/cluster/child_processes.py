@@ -1,4 +1,4 @@
-"""Child processes: starts and kills processes that do not outlive this one."""
+"""Child processes that do not outlive this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configuration errors: faults in a cluster configuration, with their place, the allowed values and a correction."""
+"""Configuration errors, which name the faulty value of a cluster configuration, the allowed values and a correction."""
 
 from __future__ import annotations
 

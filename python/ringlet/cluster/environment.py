@@ -193,7 +193,7 @@ def mpi_placement(environ: Mapping[str, str]) -> Placement | None:
 
 
 def hosts_placement(environ: Mapping[str, str]) -> Placement | None:
-    """Return the placement of a process that MPI started on one of several hosts, else None."""
+    """Return the placement of a process that MPI started on one of several hosts; otherwise return None."""
     place = mpi_placement(environ)
     # A Slurm step is an MPI job only if srun provides a PMI server, as with --mpi=pmix.
     lacks_server = place is not None and place.source.startswith("SLURM_") and not _SERVERS & environ.keys()
@@ -201,7 +201,7 @@ def hosts_placement(environ: Mapping[str, str]) -> Placement | None:
 
 
 def canonical_addresses(addresses: Iterable[str]) -> list[str]:
-    """Return addresses with the same spelling in all workers of a job; over several hosts, they are kept."""
+    """Return addresses in a form that all workers of a job share; addresses of several hosts are returned unchanged."""
     spelling = str if hosts_placement(os.environ) else canonical_address
     return [spelling(address) for address in addresses]
 

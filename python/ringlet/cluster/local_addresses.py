@@ -22,7 +22,7 @@ def _host_and_port(address: str) -> tuple[str, str]:
 
 
 def canonical_address(address: str) -> str:
-    """Return ``localhost:port`` for an address that reaches the same port of this machine, and any other unchanged."""
+    """Return ``localhost:port`` if an address reaches this port of this machine; otherwise return the address."""
     host, port = _host_and_port(address)
     return f"localhost:{port}" if _is_localhost(host) else address
 

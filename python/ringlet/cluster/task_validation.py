@@ -1,4 +1,4 @@
-"""Task validation: checks of a cluster and a task; each fault carries its path in a ``TF_CONFIG``."""
+"""Task validation: checks of a cluster and a task. Errors name the path in a ``TF_CONFIG``."""
 
 from __future__ import annotations
 
