@@ -169,7 +169,7 @@ def copy_if_overlapping(out: Array | None, buffer: Array) -> Array:
 
 
 def is_view_of(array: Array, value: Any) -> bool:
-    """Return whether `array`, which :func:`as_ndarray` returned for `value`, is a view of it, not a copy."""
+    """Return whether `array`, which :func:`as_ndarray` returned for `value`, is a view of `value`."""
     return not array.size or np.may_share_memory(array, as_ndarray(value))
 
 

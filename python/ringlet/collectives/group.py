@@ -189,7 +189,7 @@ class Group:
     def abort(self, reason: str) -> None:
         """Make all waiting and later calls raise `CollectiveAborted` with this reason.
 
-        Without effect if the group has already failed.
+        No effect if the group has already failed.
         """
         self._core.abort(as_text(reason))
 

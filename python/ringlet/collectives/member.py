@@ -129,7 +129,7 @@ class Member(Reductions, DataMovement, RootedCollectives, MessagePassing, Shutdo
         return self._close_with_self(member)
 
     def depart(self, reason: str) -> None:
-        """Declare that this rank makes no more calls, so that ranks that wait for it raise instead.
+        """Declare that this rank makes no more calls, so that ranks that wait for it raise an error.
 
         Parameters
         ----------

@@ -252,7 +252,7 @@ def _tag_of(tag: Any) -> int:
 def stored_by(
     received: Future[Any], store: Callable[[Any], T], as_error: Callable[[BaseException], BaseException] | None = None
 ) -> Future[T]:
-    """Return a future with the result of `store`, called with the result of `received` once that is done."""
+    """Return a future with the result of `store`, called with the result of `received` once `received` is done."""
     from concurrent.futures import Future
 
     stored: Future[T] = Future()

@@ -86,7 +86,7 @@ class Work(Generic[T]):
         return result
 
     def is_done(self) -> bool:
-        """Return whether the call has returned or raised.
+        """Return whether the call has returned or raised an error.
 
         Examples
         --------

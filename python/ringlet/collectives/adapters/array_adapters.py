@@ -164,7 +164,7 @@ def _find_adapter(array_type: type[Any]) -> ArrayAdapter | None:
 def common_kind(values: Sequence[Any], whose: str = "replica") -> ArrayAdapter | None:
     """Return the adapter that all arrays of one reduction have in common; None if they are NumPy arrays or array-likes.
 
-    `whose` is the word for one contributor in messages.
+    `whose` names a contributor in messages, such as "rank".
     """
     kinds = [kind_of(value) for value in values]
     for number, kind in enumerate(kinds):
@@ -201,7 +201,7 @@ def in_kind_of(value: Any, result: Array, *, is_own: bool = False) -> Any:
 
 
 def in_kinds_of(values: Sequence[Any] | None, results: list[Array]) -> list[Any]:
-    """Convert shared results to arrays of the inputs' libraries; without inputs, return them unchanged."""
+    """Convert shared results to arrays of the inputs' libraries; without inputs, return the results unchanged."""
     if values is None:
         return results
     return [in_kind_of(value, result) for value, result in zip(values, results, strict=True)]

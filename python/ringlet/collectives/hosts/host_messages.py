@@ -79,7 +79,7 @@ class HostInbox(Inbox):
         return self._hub.send(self, data, text, target, tag)
 
     def receive(self, into: Place, text: str, source: int | None, tag: int) -> Future[int]:
-        """Start receiving from one source, or from any; the result of the future is the source."""
+        """Start receiving from one source, or from any source; the result of the future is the source."""
         done = super().receive(into, text, source, tag)
         self._hub.wake()
         return done
@@ -222,7 +222,7 @@ class MessageHub:
         return [each.target for each in unsent.values()]
 
     def wake(self) -> None:
-        """Make the thread look for work."""
+        """Wake the thread of the hub."""
         with self._changed:
             if self._thread is None and not self._is_stopped and self._has_work():
                 self._thread = threading.Thread(target=self._run, name="ringlet messages", daemon=True)

@@ -26,7 +26,7 @@ class HostMovement(HostCalls):
     """Mixin of a rank: collectives that move values."""
 
     def broadcast(self, arrays: Sequence[Array] | None, root: int, outs: Sequence[Array] | None) -> list[Array]:
-        """Copy the arrays of one rank to all."""
+        """Copy the arrays of one rank to all ranks."""
         for array in arrays or ():
             check_plain(array)
         if outs is not None and arrays is not None:
@@ -213,7 +213,7 @@ class HostMovement(HostCalls):
         return self._scatter_here(mine, counts)
 
     def _exchange_blocks(self, text: str, block: Array, table: Array) -> tuple[Array, list[int]]:
-        """Exchange rows between leaders; return those for this host, ordered by target and source, and their counts."""
+        """Exchange rows between leaders; return this host's rows, ordered by target and source, and their counts."""
         link, hosts = self._link, self.group.hosts
         self._meet(text)
         # Number of rows that each rank sends to each rank.
