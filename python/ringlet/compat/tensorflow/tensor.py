@@ -74,7 +74,7 @@ _KINDS = "biufVc"
 
 
 def _weak(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Convert a scalar that fits to a tensor's dtype, as NumPy 2 does for Python scalars; return others unchanged."""
+    """Convert a scalar that fits to a tensor's dtype, as NumPy 2 does for numbers; return other values unchanged."""
     if not isinstance(value, (bool, int, float, complex, np.number)):
         return value
     array = np.asarray(value)

@@ -50,7 +50,7 @@ def _taken(structure: Any, expand_composites: bool) -> tuple[list[Any], nest.PyT
 
 
 def _walk(structure: Any, expand_composites: bool) -> tuple[list[Any], nest.PyTreeSpec]:
-    """Flatten a structure, with each `OrderedDict`, of which optree keeps the order, as a leaf."""
+    """Flatten a structure; an `OrderedDict` is a leaf, because optree does not sort its keys."""
 
     def is_leaf(value: Any) -> bool:
         return type(value) is OrderedDict or (not expand_composites and nest.is_composite(value))
