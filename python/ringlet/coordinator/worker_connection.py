@@ -242,7 +242,7 @@ class WorkerConnection:
         self._batch.add(command, number, content, buffers, **more)
 
     def _has(self, kind: str, number: int, owner: Any) -> bool:
-        """Return whether the worker has an object, and record that it will have it while `owner` lives."""
+        """Return whether the worker has an object, and record that it keeps the object while `owner` exists."""
         key = kind, number
         if key in self._held:
             return True
