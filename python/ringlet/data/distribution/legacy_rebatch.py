@@ -42,7 +42,7 @@ class LegacyRebatch(ElementTransform):
 
     @property
     def element_spec(self) -> Nest:
-        """The specs of the input with the batch size of a replica, None if the batch does not divide evenly."""
+        """The specs of the input with the batch size of a replica, unknown if the batch does not divide evenly."""
         return map_structure(self._part_spec, self.input.element_spec)
 
     def _part_spec(self, spec: TensorSpec) -> TensorSpec:
@@ -75,7 +75,7 @@ class LegacyRebatch(ElementTransform):
 
 
 class PartElements(InputStream):
-    """Stream of the parts of its input's batches."""
+    """Stream that yields the parts of its input's batches."""
 
     SAVED = ("part",)
     _batch: Nest | None = None

@@ -77,7 +77,7 @@ class WeightedBatchSplit(OneToOnePlan):
 
 
 class _WeightedSplitStream(OneToOneStream):
-    """Stream of the batches of its input, split for the replicas of one worker, with weights."""
+    """Stream that splits the batches of its input for the replicas of one worker, with weights."""
 
     def __init__(self, source: Stream, place: InputPlacement) -> None:
         super().__init__(source)

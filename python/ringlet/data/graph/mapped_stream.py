@@ -114,7 +114,7 @@ class MappedStream(UnaryStream, Generic[T]):
 
     @abstractmethod
     def _save_items(self, items: list[T]) -> dict[str, Any]:
-        """Return the part of the state with the pending items and other state of the subclass."""
+        """Return the part of the state that holds the pending items and the state of subclasses."""
 
     @abstractmethod
     def _load_items(self, state: State) -> list[T]:

@@ -119,7 +119,7 @@ class Rebatch(ElementTransform):
 
 
 class RebatchElements(InputStream):
-    """Stream of the rows of its input's batches, in batches of different sizes."""
+    """Stream that regroups the rows of the input's batches into batches of different sizes."""
 
     SAVED = ("at",)
     _at = 0  # index of the next size

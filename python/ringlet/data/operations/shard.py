@@ -82,7 +82,7 @@ class Shard(Transformation):
 
     @property
     def is_hint(self) -> bool:
-        """Whether the numbers are hints that a strategy must replace."""
+        """Whether `num_shards` and `index` are hints, which a strategy must replace."""
         return self.num_shards == SHARD_HINT
 
     @property

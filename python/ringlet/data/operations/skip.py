@@ -87,7 +87,7 @@ class Skip(Transformation):
 
 
 class SkipRows(CountedRows):
-    """Stream of the row numbers of its input after the skipped row numbers."""
+    """Stream that yields the row numbers of its input after skipping the first ones."""
 
     def next_rows(self, count: int) -> Rows:
         if self._left == ALL:
@@ -100,7 +100,7 @@ class SkipRows(CountedRows):
 
 
 class SkipElements(CountedElements):
-    """Stream of the elements of its input after the skipped elements."""
+    """Stream that yields the elements of its input after skipping the first ones."""
 
     def __next__(self) -> Nest:
         if self._left == ALL:

@@ -67,7 +67,7 @@ class Unbatch(ElementTransform):
 
     @property
     def cardinality(self) -> int:
-        """The total number of rows, if every element is known to have the same nonzero number."""
+        """The total number of rows, if all elements are known to have the same nonzero number of rows."""
         size = self.input.cardinality
         if size < 0:
             return size
@@ -102,7 +102,7 @@ def _first_row(leaf: Any) -> Any:
 
 
 class UnbatchElements(InputStream):
-    """Stream of the rows of its input's elements."""
+    """Stream that splits the elements of its input into rows."""
 
     _element: Nest = None  # the current element, its leaves, their structure, and the number of rows
     _leaves: Sequence[Any] = ()
