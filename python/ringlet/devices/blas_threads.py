@@ -115,7 +115,7 @@ class BlasLimiter:
                     library.set_threads(limit)
 
     def leave(self, run: object) -> None:
-        """Record the end of a run; the last one restores the threads. A run that has not entered is ignored."""
+        """Record the end of a run; the end of the last run restores the threads. Ignored without :meth:`enter`."""
         with self._lock:
             self._replicas.pop(run, None)
             while self._changes and not self._replicas:
