@@ -63,7 +63,7 @@ def _short(error: BaseException | None) -> Iterator[None]:
 
 
 def _short_tracebacks(error: BaseException) -> Iterator[tuple[BaseException, TracebackType | None]]:
-    """Yield an exception, and those from which Ringlet raised it, each with the traceback if it can be shortened."""
+    """Yield an exception and those from which Ringlet raised it, each with a traceback if it can be shortened."""
     seen: set[int] = set()
     link: BaseException | None = error
     while link is not None and id(link) not in seen and (short := short_traceback(link)) is not link.__traceback__:
@@ -86,7 +86,7 @@ def _asked_for_all() -> bool:
 
 
 def short_traceback(error: BaseException) -> TracebackType | None:
-    """Return the traceback without Ringlet's frames; all of it if the error is unexpected or no frame would remain."""
+    """Return the traceback without Ringlet's frames; the whole one if the error is unexpected or no frame remains."""
     frames = []
     trace = error.__traceback__
     while trace is not None:
@@ -107,7 +107,7 @@ def short_traceback(error: BaseException) -> TracebackType | None:
 
 
 def _is_on_purpose(error: BaseException, last: TracebackType) -> bool:
-    """Return whether the error is documented, a KeyboardInterrupt, or a built-in one raised explicitly in `last`."""
+    """Return whether the error is documented, a KeyboardInterrupt, or a built-in exception raised in `last`."""
     if isinstance(error, KeyboardInterrupt) or any(map(_is_documented, type(error).__mro__)):
         return True
     from opcode import opmap
