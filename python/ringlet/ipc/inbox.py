@@ -100,7 +100,7 @@ class Inbox:
         return done
 
     def receive(self, into: Place, text: str, source: int | None, tag: int) -> Future[int]:
-        """Start receiving from one source, or from any if it is None; the result of the future is the source."""
+        """Start receiving from one source, or from any if `source` is None; the result of the future is the source."""
         wanted = Receive(into, text, source, tag)
         with self._changed:
             if self._refused is not None:

@@ -73,7 +73,7 @@ class Mailbox(Inbox):
         return self._senders[target].send([header, name[_SHORT_BYTES:], data])
 
     def receive(self, into: Place, text: str, source: int | None, tag: int) -> Future[int]:
-        """Start receiving from one source, or from any; the result of the future is the source."""
+        """Start receiving from one source, or from any source; the result of the future is the source."""
         with self._changed:
             if not self._is_closed:
                 self._open()
