@@ -56,7 +56,7 @@ _LOOK_SECONDS = 0.5
 
 
 def parsed_hosts(text: str) -> dict[str, int]:
-    """Return the hosts of ``a:4,b:4`` with their numbers of workers; a host without a number has one."""
+    """Return the hosts of ``a:4,b:4`` with their numbers of workers; a host without a number has one worker."""
     hosts: dict[str, int] = {}
     for part in text.split(","):
         name, _, number = part.strip().partition(":")
@@ -180,7 +180,7 @@ def _run(job: Job, command: list[str], environment: dict[str, str]) -> Outcome:
 
 
 def _return_code(status: int) -> int:
-    """Return the ``Popen.returncode`` of a shell's exit status; programs use those above 143, such as 255, too."""
+    """Return the ``Popen.returncode`` for an exit status of a shell; statuses above 143 do not denote a signal."""
     return 128 - status if 128 < status < 144 else status
 
 
@@ -227,6 +227,6 @@ def _environment(pid: int) -> bytes:
 
 
 def _shown(lines: bytes) -> bytes:
-    """Return lines of mpiexec with the prefixes of workers, without exit statuses and its irrelevant warnings."""
+    """Return lines of mpiexec with the prefixes of workers, without exit statuses and irrelevant warnings."""
     lines = _STATUS.sub(lambda found: b"" if found[1] else b"\n", lines)  # a line may begin with other text
     return _TAG.sub(rb"[w\1] ", _NOISE.sub(b"", lines))

@@ -42,7 +42,7 @@ class Job:
     signal, or after one of them has raised an uncaught exception. The flight recorders are written to `log_folder` when
     the job fails or `recorder_signal` arrives. `attempt` counts the starts of the job, from 1. `hosts` maps hosts to
     numbers of workers, which MPI starts; with `simulates_hosts`, the hosts are network namespaces of this one. `cores`
-    are those that each worker may use, empty for all.
+    are the cores that each worker may use, empty for all.
     """
 
     command: list[str]

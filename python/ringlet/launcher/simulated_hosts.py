@@ -1,4 +1,4 @@
-"""Hosts simulated on this one, as network namespaces: each has a name, an address and shared memory of its own."""
+"""Simulated hosts: network namespaces, each with a name, an address and shared memory of its own."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def simulated_addresses(text: str) -> dict[str, int]:
 class SimulatedHosts:
     """Hosts on one network; use `simulated_hosts`.
 
-    `names` and `addresses` are those of the hosts, `folder` is for temporary files, and `environment` has the variables
+    `names` and `addresses` identify the hosts, `folder` is for temporary files, and `environment` has the variables
     with which mpiexec starts processes on them.
     """
 

@@ -29,7 +29,8 @@ class TracebackBuffer:
     """Forwards the lines of a standard error stream, except a traceback that may be the final one.
 
     Lines are held back for `hold_seconds`, or until the worker exits if `is_final`, which is set after it has reported
-    an uncaught exception. `text` contains the held lines, and `began` is the arrival time of the first, or None.
+    an uncaught exception. `text` contains the held lines, and `began` is the arrival time of the first of them, or
+    None.
     """
 
     def __init__(self, hold_seconds: float = HOLD_SECONDS) -> None:

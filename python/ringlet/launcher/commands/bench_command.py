@@ -1,4 +1,4 @@
-"""``ringlet bench``: compare the time of all-reduce with that of a NumPy pass over the same memory."""
+"""``ringlet bench``: compare the time of all-reduce with the time of a NumPy pass over the same memory."""
 
 from __future__ import annotations
 

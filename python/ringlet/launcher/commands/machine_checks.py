@@ -284,7 +284,7 @@ def _finite(limit: int) -> float:
 
 
 def _chosen(file: Path) -> str:
-    """Return the setting in effect, the word in brackets."""
+    """Return the setting in effect, which is the word in brackets."""
     try:
         return file.read_text(encoding="ascii", errors="replace").partition("[")[2].partition("]")[0]
     except OSError:
