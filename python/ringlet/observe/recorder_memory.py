@@ -44,7 +44,7 @@ def open_own() -> None:
 
 
 def state() -> str:
-    """Return whether the recorder is on, and if not, why."""
+    """Return whether the recorder is on and, if it is off, the reason."""
     from ringlet import _core
 
     if _core.recorder() >= 0:

@@ -34,7 +34,7 @@ def place() -> str:
 
 
 def call_site() -> str:
-    """Return the location of this thread or, if it has no frames of the program, that of the main thread."""
+    """Return the location of this thread or, if it has no frames of the program, the location of the main thread."""
     if own := place():
         return own
     main = _place(_frames(sys._current_frames().get(threading.main_thread().ident or 0)))
@@ -110,9 +110,9 @@ def _of_rank(
 
 
 def _frames(frame: FrameType | None) -> list[FrameType]:
-    """Return the frames outside Ringlet and what called the program, innermost first.
+    """Return the frames of the program, without Ringlet and the code that called the program, innermost first.
 
-    The list is empty if they are all of the standard library, or of the libraries with which a kernel waits.
+    The list is empty if all of them belong to the standard library, or to libraries in which a notebook kernel waits.
     """
     found = []
     while frame is not None and _CALLERS.isdisjoint((_library(frame), frame.f_globals.get("__name__"))):

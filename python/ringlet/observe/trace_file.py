@@ -237,7 +237,7 @@ class Trace:
         return self._named(number + 1, f"{what} {number}")
 
     def _thread_track(self, thread: int) -> int:
-        """Return the track of a thread: that of its rank, except with replicas, which may change threads."""
+        """Return the track of a thread: the track of its rank, except with replicas, which may change threads."""
         if thread in self._rank_tracks and not self._has_replicas:
             return self._rank_tracks[thread]
         if thread not in self._tracks:

@@ -1,4 +1,4 @@
-"""Trace summary: the time that each rank spent computing, communicating and waiting for which other rank."""
+"""Trace summary: the time that each rank spent computing, communicating and waiting for each other rank."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Track = tuple[int, int]  # process and track
 
 @dataclass(frozen=True)
 class RankTime:
-    """How one rank spent its time; all times in seconds."""
+    """Times that one rank spent computing, communicating and waiting, in seconds."""
 
     rank: int
     process: int
