@@ -19,7 +19,7 @@ def ranks_text(ranks: Iterable[int]) -> str:
 
 
 def listed(names: list[str]) -> str:
-    """Join names with commas and "and"; of more than eight names, list only the first six."""
+    """Join names with commas and "and"; list only the first six of more than eight names."""
     if len(names) == 1:
         return names[0]
     if len(names) > 8:

@@ -1,4 +1,4 @@
-"""Listener: accepts connections, reads their handshakes, and drops those without a valid one."""
+"""Listener: accepts connections, reads their handshakes, and drops invalid connections."""
 
 from __future__ import annotations
 
