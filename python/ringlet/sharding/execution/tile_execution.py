@@ -224,7 +224,7 @@ def write_out(out: Any, result: ShardedArray) -> Any:
 
 
 def _may_be_filled(out: ShardedArray, factor_map: FactorMap, prepared: Prepared) -> bool:
-    """Return whether tiles of `out` may be written while others are computed.
+    """Return whether tiles of `out` may be written while other tiles are computed.
 
     False if an operand overlaps the memory of `out`, unless the operand is `out` itself and each element of the result
     depends only on the same element.

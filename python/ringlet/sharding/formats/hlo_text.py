@@ -82,7 +82,7 @@ class _Reader:
         self.token = token[0] if token else ""
 
     def take(self, token: str) -> bool:
-        """Skip `token` if it is next, and return whether it was."""
+        """Skip `token` if it is next; return whether it is."""
         is_next = self.token == token
         if is_next:
             self._next(self.position + len(token))
@@ -110,7 +110,7 @@ class _Reader:
         return tuple(numbers)
 
     def pass_over_braces(self) -> None:
-        """Skip a pair of braces and its contents; quoted strings may contain braces."""
+        """Skip a pair of braces and their contents; quoted strings may contain braces."""
         depth = 0
         for match in re.finditer(r'"(?:[^"\\]|\\.)*"|[{}]', self.text[self.position :]):
             depth += {"{": 1, "}": -1}.get(match[0], 0)

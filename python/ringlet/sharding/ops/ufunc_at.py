@@ -1,4 +1,4 @@
-"""``ufunc.at`` for sharded indices and values: each device accumulates its own, and the results are combined."""
+"""``ufunc.at`` for sharded indices and values: devices apply their own, and their results are combined."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Tall matrices are divided along their rows. Each device factors its tile, and only the triangular factors, with one row
 per column, are sent to all devices. Square matrices are divided along their columns: the columns of each device in turn
-are sent to all devices, which update their own. No device has the whole matrix.
+are sent to all devices, which update their own columns. No device has the whole matrix.
 """
 
 from __future__ import annotations

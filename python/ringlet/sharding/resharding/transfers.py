@@ -50,8 +50,8 @@ def tile_holders(layout: Layout) -> tuple[dict[Tile, list[int]], list[Tile | Non
 def messages_for(shape: Shape, source: Layout, wanted: Sequence[Box | None], hops: Hops = None) -> tuple[Message, ...]:
     """Plan messages that complete the box of each device, sending every missing value once.
 
-    The nearest holder of a tile sends it; among equally near holders, the one whose index equals the receiver's index
-    among the holders of its own tile, so that groups of devices exchange among themselves. Boxes are in global
+    The nearest holder of a tile sends it; among equally near holders, the sender and the receiver have the same index
+    among the holders of their tiles, so that groups of devices exchange among themselves. Boxes are in global
     coordinates; for a partial array, of the device's own part.
     """
     holders, tiles = tile_holders(source)
