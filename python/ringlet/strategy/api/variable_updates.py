@@ -1,4 +1,4 @@
-"""Creation and updates of a strategy's variables: the methods of an extended object, and their hooks."""
+"""Creation and updates of a strategy's variables: methods of ``strategy.extended``, and their hooks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ringlet.values import DistributedValues, Mirrored, check_components, regrou
 
 
 class VariableUpdates(ExtendedBase):
-    """Methods of an extended object for variables."""
+    """Methods of ``strategy.extended`` for variables."""
 
     def update(
         self,

@@ -79,7 +79,7 @@ class ShardInfo(NamedTuple):
 
 
 class _LazyParts:
-    """Factory of functions that compute the rows of a shard; only these rows if the initial value supports it."""
+    """Creates functions that compute the rows of a shard, without other rows if the initial value supports parts."""
 
     def __init__(self, request: VariableRequest, shape: tuple[int, ...]) -> None:
         self._request, self._rest = request, shape[1:]

@@ -51,7 +51,7 @@ NO_WORK = _NoWork()
 
 
 class ReplicaThreads:
-    """Claim counter, helper threads and collective group of one run at a time."""
+    """The claim counter, helper threads and collective group that one run at a time uses."""
 
     def __init__(self, num_replicas: int, timeout_seconds: float) -> None:
         self.claims = _core.Crew(num_replicas)
@@ -73,7 +73,7 @@ class ReplicaThreads:
         self.members: list[Member] = [self.group.member(rank) for rank in range(self._num_replicas)]
 
     def prepare(self, work: Work, caller_runs: bool = True) -> None:
-        """Prepare for a run; its replicas may be claimed after ``claims.open()``, by the caller if `caller_runs`."""
+        """Prepare for a run; replicas may be claimed after ``claims.open()``, also by the caller if `caller_runs`."""
         if self.group.failure is not None:
             self._new_group(self.group.epoch + 1)
         if self._has_departures:
@@ -157,7 +157,7 @@ class ReplicaThreadPool:
         return threads
 
     def release(self, owner: object) -> None:
-        """Release what a run has acquired, if anything; abandon it if replicas of the run are still running."""
+        """Release the threads that a run may have acquired; abandon them if replicas of the run are still running."""
         for threads, holder in list(self._owners.items()):
             if holder != owner:
                 continue

@@ -189,7 +189,7 @@ class ReplicaRun:
         kwargs: Mapping[str, Any],
         name: str = "merge_call",
     ) -> Any:
-        """Call `merge_fn` once for all replicas, under a name they share; see :meth:`ReplicaContext.merge_call`."""
+        """Call `merge_fn` once for all replicas, under a common name; see :meth:`ReplicaContext.merge_call`."""
         self.use_group()
         self._merge_calls[replica] = (merge_fn, args, kwargs)
         self._barrier(replica, name)
