@@ -86,7 +86,7 @@ def lay_out(subject: Subject, slices: Sequence[int], width: int) -> Layout:
 
 
 def _cropped(shape: tuple[int, int]) -> tuple[int, int]:
-    """Return the drawn part of one slice: all of it unless one slice alone has too many chips."""
+    """Return the part of a slice that is drawn: the whole slice unless it alone has too many chips."""
     x, y = shape
     if x * y <= MOST_CHIPS:
         return x, y
@@ -120,7 +120,7 @@ def _at_size(
 
 
 def _panels_in_a_row(count: int, most: int) -> int:
-    """Return the panels per row: as many as fit, or fewer if that fills the last row and adds at most one row."""
+    """Return the panels per row: as many as fit; fewer if that fills the last row and adds at most one row."""
     most = min(count, most)
     rows = math.ceil(count / most)
     even = [n for n in range(most, 0, -1) if count % n == 0 and count // n <= rows + 1]
