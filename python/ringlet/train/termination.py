@@ -264,7 +264,7 @@ class TerminationNotice:
         self.at = self.at or time.monotonic()
 
     def close(self) -> None:
-        """Restore the previous handling of SIGTERM and stop polling; without effect after `keep_until_exit`."""
+        """Restore the previous handling of SIGTERM and stop polling; no effect after `keep_until_exit`."""
         if self not in _ending:
             self._end()
 
