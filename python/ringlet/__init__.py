@@ -84,7 +84,7 @@ _PUBLIC = {
     "map": "strategy.api.batch_map",
     "replica_context": "strategy",
     "set_strategy": "strategy",
-    # programs that were written for tf.function
+    # for programs written for tf.function
     "function": "tf_function",
     # distributed datasets
     "DistributedDataset": "data",

@@ -61,8 +61,7 @@ def reduce_in_ring_order(inputs: Sequence[Array], op: Op = Op.SUM) -> Array:
     """Reduce the arrays of all ranks in the order of the ring.
 
     For P ranks, the flat array is split into segments of P chunks of 128 KiB, the last segment into P chunks of about
-    equal size.
-    Chunk c is reduced around the ring from rank c, from left to right.
+    equal size. Chunk c is reduced in the order of the ranks c, c+1, …, modulo P, from left to right.
 
     Parameters
     ----------
