@@ -31,7 +31,7 @@ class SlurmClusterResolver(AddressResolver):
     jobs : dict of str to int, optional
         Number of tasks of each job; by default all tasks of the step are ``worker``.
     port_base : int
-        Port of the first task of each host; the others follow.
+        Port of the first task of each host; its other tasks use the following ports.
     gpus_per_node : int, optional
         By default counted from ``CUDA_VISIBLE_DEVICES`` if set, else by ``nvidia-smi`` if installed, else 0.
     gpus_per_task : int, optional
