@@ -38,7 +38,7 @@ ML_NAMES = (
 )
 """The dtypes of ml_dtypes that collectives support."""
 
-# Kind of dtype: the operations it supports.
+# The operations that each kind of dtype supports.
 _OPS: dict[str, frozenset[Op]] = {
     "bool": frozenset({Op.MIN, Op.MAX, Op.AND, Op.OR, Op.XOR}),
     "integer": frozenset(Op),

@@ -278,7 +278,7 @@ class MessageHub:
     def _move(self) -> bool:
         """Process arrived messages and completed requests; return whether any were found.
 
-        No effect while another thread runs it, or in a nested call: a callback may send a message.
+        Has no effect while another thread runs it, or if called by a callback that sends a message.
         """
         if not self._moving.acquire(blocking=False):
             return False
