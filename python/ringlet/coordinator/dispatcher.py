@@ -218,7 +218,8 @@ class Dispatcher:
         self._has_work = True
         if self._is_asleep:
             self._is_asleep = False
-            with contextlib.suppress(OSError):  # full: the thread wakes anyway; closed: the thread has ended
+            # If the socket is full, the thread wakes anyway; if it is closed, the thread has ended.
+            with contextlib.suppress(OSError):
                 self._wake_writer.send(b".")
 
     def _drain(self) -> None:
