@@ -126,7 +126,7 @@ class PartRows(RowReader):
         self._batch = batch
         self._num_replicas = num_replicas
         self._kept = kept
-        self._parts: list[Rows] = []  # the kept rows of the current batch
+        self._parts: list[Rows] = []  # kept parts of the current batch
         self._part = 0  # index of the next part
 
     def __next__(self) -> Nest:

@@ -63,7 +63,7 @@ def _common_rows(specs: list[TensorSpec]) -> int | None:
 
 @dataclass(frozen=True, eq=False)
 class Unbatch(ElementTransform):
-    """Node of the rows of all elements."""
+    """Node whose elements are the rows of the input's elements."""
 
     @property
     def cardinality(self) -> int:

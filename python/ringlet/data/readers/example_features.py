@@ -110,7 +110,8 @@ class VarLenFeature:
 class FixedLenSequenceFeature:
     """A feature with any number of arrays of one shape (``tf.io.FixedLenSequenceFeature``).
 
-    `parse_single_example` returns these arrays as one array; `parse_example` pads it to the longest in the batch.
+    `parse_single_example` returns these arrays as one array; `parse_example` pads each such array to the length of the
+    longest in the batch.
 
     Parameters
     ----------
