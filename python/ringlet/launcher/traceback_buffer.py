@@ -79,7 +79,7 @@ def exception_line(traceback: str) -> str:
 
 
 def first_exception_line(traceback: str) -> str:
-    r"""Return the line that names the first exception in the chain that ends with the last one.
+    r"""Return the line that names the first exception in the last chain of exceptions.
 
     Examples
     --------
