@@ -35,8 +35,9 @@ _EXACT = 1 << 53
 def convolve(x: Array, kernel: Array, out: Array, windows: Windows, counts: tuple[int, ...] = ()) -> None:
     """Fill one tile of outputs, or `counts` equal tiles along each dimension, with the same bits as separate calls.
 
-    Arrays are x[*places, group, c], kernel[*window, group, c, o], out[*places, group, o]; `high` of a window is not
-    used. Overflow does not warn, as with ``np.convolve``: products outside of all outputs are computed too.
+    Arrays are x[*places, group, c], kernel[*window, group, c, o], out[*places, group, o]; the `high` of
+    windows is not used. Overflow does not warn, as with ``np.convolve``, because products outside of all
+    outputs are computed too.
     """
     if not out.size:
         return

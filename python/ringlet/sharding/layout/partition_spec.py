@@ -29,7 +29,7 @@ class PartitionSpec:
     entries : tuple of tuple of str
         The axes for each dimension.
     unreduced : tuple of str
-        Sorted.
+        The unreduced axes, sorted.
 
     Raises
     ------

@@ -64,7 +64,10 @@ def _by_moving_axes(
 
 
 def _by_distributed_sort(function: Callable[..., Any], x: ShardedArray, given: dict[str, Any], model: Array) -> Any:
-    """Sort all elements over the devices, and send the elements that the result requires; None for other methods."""
+    """Sort all elements over the devices, and send the elements that the result requires.
+
+    Return None if the method, dtype or layout is unsuitable.
+    """
     name = function.__name__.removeprefix("nan")
     if given.get("method", "linear") != "linear" or x.dtype.kind not in "biuf" or x.dtype.itemsize > 8:
         return None
