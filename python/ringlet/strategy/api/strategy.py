@@ -179,7 +179,7 @@ class Strategy(DeprecatedCalls):
         -------
         nested structure
             The structure that `fn` returns. A leaf that is the identical object on all replicas is returned bare,
-            others as :class:`~ringlet.values.PerReplica`. With one replica: the return value of `fn`.
+            any other leaf as :class:`~ringlet.values.PerReplica`. With one replica: the return value of `fn`.
 
         Raises
         ------

@@ -267,7 +267,7 @@ class ReplicaContext(context.Mode):
         ----------
         merge_fn : callable
             Called with the strategy and the regrouped arguments: objects identical on all replicas are passed bare,
-            others as :class:`~ringlet.values.PerReplica`. The function of replica 0 is called.
+            other objects as :class:`~ringlet.values.PerReplica`. The function of replica 0 is called.
         args : list or tuple
         kwargs : mapping, optional
             This replica's arguments.

@@ -334,7 +334,7 @@ class ReplicaRun:
             first = self.first_replica  # replicas are numbered over all processes
             others = other_failures({first + i: each for i, each in self._failures.items() if i >= 0}, first + replica)
             add_note(error, f"raised in replica {first + replica} of {self.strategy.num_replicas_in_sync}{others}")
-        # The traceback refers to this frame and this run: neither may refer to the exception in turn.
+        # Break reference cycles: the traceback refers to this frame and to this run.
         self._failures = {}
         try:
             raise error
