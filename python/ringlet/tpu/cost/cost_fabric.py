@@ -24,7 +24,7 @@ KINDS = ("ICI", "core link", "PCIe", "DCN")
 
 @dataclass(frozen=True)
 class FabricOptions:
-    """Link speeds that override those of the generation.
+    """Link speeds that override the speeds of the generation.
 
     Attributes
     ----------
