@@ -38,7 +38,7 @@ class CheckpointManager:
     checkpoint : Checkpoint
     directory : str or path
     max_to_keep : int or None
-        Number of checkpoints to keep: older ones are removed once a new one is on disk. None keeps all.
+        Number of checkpoints to keep: once a new checkpoint is on disk, the oldest are removed. None keeps all.
     keep_checkpoint_every_n_hours : float, optional
         Instead of removing a checkpoint, keep it permanently if this many hours have passed since the last one kept
         this way.
