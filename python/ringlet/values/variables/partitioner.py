@@ -124,7 +124,7 @@ class MaxSizePartitioner(Partitioner):
     Parameters
     ----------
     max_shard_bytes : int
-        A larger row forms its own shard.
+        A row that exceeds this size forms its own shard.
     max_shards : int, optional
         Maximum number of shards, which takes precedence over `max_shard_bytes`; no limit if None or 0.
     bytes_per_string : int
