@@ -1,4 +1,4 @@
-"""Names of the environment variables that Ringlet reads, a warning about misspelt ones, and durations in variables."""
+"""Names of the environment variables that Ringlet reads, a warning about misspelt names, and durations in variables."""
 
 from __future__ import annotations
 
