@@ -93,7 +93,7 @@ class LocalCluster:
         return self._processes[task_type, task_id].process.pid
 
     def stop(self, timeout_seconds: float = 2.0) -> None:
-        """Close all channels, which ends idle processes, and kill the others within the time limit."""
+        """Close all channels, which ends idle processes, and kill the remaining processes within the time limit."""
         self._finalizer.detach()
         _end(self._children, self._channels, timeout_seconds)
 
