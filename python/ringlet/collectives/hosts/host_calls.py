@@ -230,7 +230,7 @@ class HostCalls:
 
 
 def is_description(text: str) -> bool:
-    """Return whether a text is short enough to be the description of a call; a longer one is hashed."""
+    """Return whether a text is short enough to be the description of a call; longer texts are hashed."""
     return len(text) <= _LONGEST_TEXT
 
 
