@@ -25,7 +25,7 @@ _EPSILON = 1e-7
 
 
 class Reduction:
-    """Names of reductions (``tf.losses.Reduction``); their values are accepted in their place."""
+    """Names of reductions (``tf.losses.Reduction``); strings equal to their values are also accepted."""
 
     NONE = "none"
     SUM = "sum"
