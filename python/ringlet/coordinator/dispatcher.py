@@ -177,7 +177,7 @@ class Dispatcher:
         if self._has_work:
             return 0
         most_in_flight = max(len(connection.in_flight) for connection in self.connections)
-        if most_in_flight > 1:  # some closures may be stuck behind the running one
+        if most_in_flight > 1:  # closures may be stuck behind the running closure
             return _LOOK_MILLISECONDS
         ask_milliseconds = math.ceil(1000 * self._ask_seconds)
         return min(_SLOW_LOOK_MILLISECONDS, ask_milliseconds) if most_in_flight else ask_milliseconds
