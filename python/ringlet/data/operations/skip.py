@@ -87,7 +87,7 @@ class Skip(Transformation):
 
 
 class SkipRows(CountedRows):
-    """Stream that yields the row numbers of its input after skipping the first ones."""
+    """Stream that skips the first row numbers of its input."""
 
     def next_rows(self, count: int) -> Rows:
         if self._left == ALL:
@@ -100,7 +100,7 @@ class SkipRows(CountedRows):
 
 
 class SkipElements(CountedElements):
-    """Stream that yields the elements of its input after skipping the first ones."""
+    """Stream that skips the first elements of its input."""
 
     def __next__(self) -> Nest:
         if self._left == ALL:

@@ -70,7 +70,7 @@ class Slot:
         self._context = context
         self._opened: PipelineHandle | None = None
         self._is_over = False
-        self.is_at_work = False  # whether a thread is filling it
+        self.is_at_work = False  # whether a thread is filling `ready`
         self.ready: deque[Nest] = deque()
         self.failure: BaseException | None = None  # raised after the ready elements
 
