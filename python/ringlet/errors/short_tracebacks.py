@@ -86,7 +86,10 @@ def _asked_for_all() -> bool:
 
 
 def short_traceback(error: BaseException) -> TracebackType | None:
-    """Return the traceback without Ringlet's frames; the whole one if the error is unexpected or no frame remains."""
+    """Return the traceback without Ringlet's frames.
+
+    If the error is unexpected or no frame remains, return the whole traceback.
+    """
     frames = []
     trace = error.__traceback__
     while trace is not None:
