@@ -22,8 +22,8 @@ from ringlet.errors.notebook_cells import cell_or_file
 from ringlet.ipc.pickle_diagnostics import culprit, named
 
 _PROTOCOL = 5
-# Precedes the pickle: the number of array buffers, the number of other out-of-band buffers, and one byte for each of
-# the latter, 1 if it is writable. The other buffers follow the array buffers.
+# Precedes the pickle: the number of array buffers, the number of other out-of-band buffers, and for each of these one
+# byte, which is 1 if the buffer is writable. The other buffers follow the array buffers.
 _HEAD = struct.Struct("<II")
 # Layout of a parcel: size of the header, number of buffers; size of each buffer; the header; the buffers.
 _PARCEL = struct.Struct("<QQ")

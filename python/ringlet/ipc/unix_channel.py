@@ -270,7 +270,7 @@ def _reason(error: OSError) -> str:
 # Header, buffers, number of descriptors.
 Frame = tuple[bytes, list[npt.NDArray[np.uint8]], int]
 
-# Minimum size of parts that are received directly into their memory; smaller ones are received together, and copied.
+# Minimum size of parts that are received directly into their memory; smaller parts are received together and copied.
 _IN_PLACE_BYTES = 16384
 _INBOX_BYTES = 65536
 
