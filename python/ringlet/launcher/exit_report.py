@@ -61,8 +61,8 @@ class Ending:
         """Whether the worker failed by itself, and not because of a signal from the launcher."""
         if self.status == 0 or self.asked_at is None:
             return self.status != 0
-        # After the launcher's SIGTERM, a nonzero status alone is not a failure, because a signal handler may exit with
-        # it.
+        # After the launcher's SIGTERM, a nonzero status alone is not a failure, because a signal handler may exit
+        # with it.
         return (bool(self.words) or self.has_raised) and (self.status > 0 or self.at < self.asked_at)
 
     @property

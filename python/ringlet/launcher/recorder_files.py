@@ -17,7 +17,7 @@ from ringlet.observe.recorder_memory import VARIABLE, new_memory
 _OTHERS_PER_WORKER, _OTHERS = 4, 64
 
 
-# A strategy's error lists the calls under other names and numbers than the recorders have.
+# The error of a strategy; its names and numbers of calls differ from the recorders' names and numbers.
 _CALLS_OF_A_STRATEGY = re.compile(r"\bthe (?:workers|replicas) did not make the same call \(")
 
 

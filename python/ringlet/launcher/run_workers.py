@@ -124,7 +124,7 @@ class _Run:
         )
 
     def start(self, supervisor: Supervisor, signals: Signals) -> None:
-        """Start all workers while supervising the started ones; stop early if the job ends."""
+        """Start all workers while supervising those already started; stop early if the job ends."""
         job_id, port = new_job_id(), unused_port()
         for index in range(self._job.num_workers):
             with contextlib.ExitStack() as on_error:
