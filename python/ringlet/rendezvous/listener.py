@@ -40,7 +40,7 @@ def listen(address: str) -> socket.socket | None:
 class ConnectedProcess:
     """A process of this user that has sent a handshake, which is well-formed but untrusted.
 
-    The connection is non-blocking; the pid is the one that the kernel reports.
+    The connection is non-blocking; the pid is reported by the kernel.
     """
 
     connection: socket.socket
