@@ -105,7 +105,7 @@ class Conversions:
     def _is_in_one_place(self: Any) -> bool:
         return bool(self._layout.is_replicated or len(self._layout.holders) == 1)
 
-    # Consumers of DLPack share memory if one device holds all values; otherwise they get a copy, unless they refuse it.
+    # Consumers of DLPack share memory if one device holds all values; otherwise they get a copy, if they accept copies.
 
     def __dlpack__(
         self: Any, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None

@@ -74,7 +74,7 @@ def _equality(ufunc: np.ufunc, compared: Callable[[Any, Any], Any]) -> Callable[
         try:
             return ufunc(self, other)
         except TypeError as error:
-            # NumPy's private class for "no loop for these dtypes".
+            # NumPy's private exception class for "no loop for these dtypes".
             if type(error).__name__ != "UFuncTypeError":
                 raise
         from ringlet.sharding.ops.pointwise import apply_pointwise

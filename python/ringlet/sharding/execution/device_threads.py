@@ -191,7 +191,7 @@ class _Pool:
         while True:
             context, job = self._jobs.get()
             context.run(job.help)
-            del context, job  # else its arrays would stay alive until the next job
+            del context, job  # otherwise the arrays of this job would stay alive until the next job
 
 
 _pool = _Pool()

@@ -19,7 +19,7 @@ from ringlet.sharding.halo.cache_blocks import Block, blocks, filled, tap_slices
 from ringlet.sharding.halo.windows import POINTWISE, Windows
 from ringlet.sharding.layout.layout import Array, Shape
 
-# Scratch memory of a block: most of the L2 cache for matrix products, most of the L1 cache for elementwise ones.
+# Scratch memory of a block: most of the L2 cache for matrix products, most of the L1 cache for elementwise products.
 _MATRIX_BYTES = 768 << 10
 _ELEMENT_BYTES = 64 << 10
 # Up to this value of c * o (four times it with several groups), elementwise products are faster than a matrix product
@@ -175,8 +175,8 @@ class _Seamless(NamedTuple):
 def _convolve_seamless(x: Array, weights: Array, out: Array, windows: Windows) -> None:
     """Convolve with windows that overlap in memory instead of copied windows.
 
-    Every `size`-th window begins at the end of the previous one, so these windows are the rows of a matrix inside the
-    input; a second matrix begins with the second window, and so on. If rows of places hold a whole number of such
+    Every `size`-th window begins at the end of the previous window, so these windows are the rows of a matrix inside
+    the input; a second matrix begins with the second window, and so on. If rows of places hold a whole number of such
     windows, the matrix continues from one row of places to the next. Its rows on the seam belong to no output.
     """
     size, (c, o) = windows[-1].size, weights.shape[-2:]

@@ -73,7 +73,7 @@ class Copy(NamedTuple):
 
 
 class CopyPlan(NamedTuple):
-    """The copies of each device, the copies between devices, and the collectives that report the latter."""
+    """The copies of each device, and the copies between devices with the collectives that report them."""
 
     of_device: tuple[tuple[Copy, ...], ...]
     messages: tuple[Copy, ...]
