@@ -150,7 +150,7 @@ class CrossDeviceOps:
         Returns
         -------
         Mirrored or ndarray
-            One component for each component of the destinations; the bare array for a single one.
+            One component for each component of the destinations; a single component is returned as the bare array.
 
         Raises
         ------

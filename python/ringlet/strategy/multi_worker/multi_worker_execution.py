@@ -138,7 +138,7 @@ class WorkerRun(ReplicaRun):
         self.use_group()
         replica = context.current().local_replica_id  # type: ignore[union-attr]  # a replica calls
         assert replica is not None
-        # Before the call is counted, because only an existing group can be aborted.
+        # The members exist before the call is counted, because only an existing group can be aborted.
         self.members = self.workers.members()
         self._enter(replica, _COLLECTIVE)
         member = self.workers.member(replica)

@@ -330,7 +330,7 @@ class ThreadExclusion:
 
     @contextmanager
     def transferred(self) -> Iterator[None]:
-        """Make the calling thread the holder until the block ends; the previous holder waits meanwhile."""
+        """Make the calling thread the holder until the block ends; the previous holder waits."""
         holder = self._holder.get("thread")
         if holder is None:
             raise AssertionError("no thread holds the strategy")

@@ -122,7 +122,7 @@ class ParameterServerExtended(OneDeviceExtended):
         self._resolver, self._partitioner = cluster_resolver, variable_partitioner
         self._known_servers: ParameterServers | None = None
         self._lock = threading.Lock()
-        # Number of variables and shards created; it determines the parameter server of the next one.
+        # Number of variables and shards created, which determines the parameter server of the next variable or shard.
         self._variable_count = 0
 
     def describe(self) -> str:
@@ -205,7 +205,7 @@ class ParameterServerExtended(OneDeviceExtended):
             return self._create_variable(request)
 
     def _create_on(self, request: Any, server: int | None) -> Any:
-        """Create a variable on a parameter server; None selects the next one."""
+        """Create a variable on a parameter server; None selects the next parameter server."""
         servers, strategy = self._servers(), self._container_strategy()
         with self._lock:
             index = self._variable_count % len(servers.tasks.ps) if server is None else server

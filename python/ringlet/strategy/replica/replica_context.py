@@ -42,7 +42,7 @@ def _id_array(replica_id: int) -> Array:
     if replica_id not in _id_arrays:
         array = np.array(replica_id, np.int32)
         array.setflags(write=False)
-        _id_arrays.setdefault(replica_id, array)  # another replica may have added it
+        _id_arrays.setdefault(replica_id, array)  # another replica may have added an array
     return _id_arrays[replica_id]
 
 

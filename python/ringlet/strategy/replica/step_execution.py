@@ -108,7 +108,7 @@ class ReplicaRun:
         keywords: Sequence[Mapping[str, Any]],
         timeout_seconds: float,
     ) -> list[Any]:
-        """Run all replicas and return their results; a caller that runs replicas takes the unclaimed ones.
+        """Run all replicas and return their results; a caller that runs replicas takes unclaimed replicas.
 
         `rows` and `keywords` hold the arguments of each replica; the time-out limits the wait for helpers.
         """
@@ -170,7 +170,7 @@ class ReplicaRun:
                 if has_ended:
                     self.threads.depart(replica)
 
-    # Runs before each collective of a replica; a run whose group spans processes overrides it.
+    # Runs before each collective of a replica; overridden by runs whose group spans processes.
     begin_collective = use_group
 
     def call_options(self, options: Any) -> CallOptions:

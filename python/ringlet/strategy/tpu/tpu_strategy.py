@@ -115,7 +115,7 @@ class TPUStrategy(TPUStrategyBase):
         Parameters
         ----------
         tensor : array-like
-            An array is not copied: the tiles are views. A tensor that already has a layout gets a new one.
+            An array is not copied: the tiles are views. A tensor that already has a layout gets a new layout.
         partition_dimensions : sequence of int, length ``tensor.ndim``
             Number of tiles along each dimension; ``[1, 2, 4, 1]`` halves the second dimension and quarters the third.
 
