@@ -69,7 +69,7 @@ def _joined(chip_at: IntArray, shifted: IntArray) -> IntArray:
 
 @dataclass(frozen=True)
 class Network:
-    """The chips of a slice and their links; `twist` is, by axis, the shift of its wrap links along x, y, z."""
+    """The chips of a slice and their links; `twist` holds, for each axis, the shift of its wrap links along x, y, z."""
 
     shape: Shape
     wrap: tuple[bool, bool, bool]

@@ -58,7 +58,7 @@ class Canvas:
         self._cells[y][x] = (_THICK_DOWN.get(letter, letter), None)
 
     def paste(self, other: Canvas, x: int, y: int) -> None:
-        """Copy another canvas onto this one."""
+        """Copy another canvas onto this canvas."""
         for row, cells in enumerate(other._cells):
             self._cells[y + row][x : x + other.width] = cells
 

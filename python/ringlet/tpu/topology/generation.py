@@ -44,7 +44,7 @@ class Generation:
     device_kind : str
         As in ``jax.Device.device_kind``.
     prefixes : tuple of str
-        Prefixes of slice names; the first one is used for output.
+        Prefixes of slice names; the first prefix is used for output.
     machine, machine_chips : str, tuple of int
         Prefix of machine names, such as ``ct5lp-hightpu`` in ``ct5lp-hightpu-4t``, and their numbers of chips; empty
         if machines have no names.
