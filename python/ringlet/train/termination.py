@@ -130,7 +130,7 @@ class _SignalLog:
                 time.sleep(0.005)
             elif now > self._seen_at + _GROUP_SECONDS:
                 return False
-            else:  # The parent received two signals as one, or this one is for the child alone, which handles it later.
+            else:  # The parent received two signals as one, or the signal is for the child alone, which handles it.
                 timer = threading.Timer(_MERGED_SECONDS, os.kill, (os.getpid(), signal.SIGTERM))
                 timer.daemon = True
                 timer.start()
