@@ -191,7 +191,7 @@ class Worker:
             self._report(Reply.RESULT, item.number, (time.perf_counter() - began, header), buffers)
 
     def _check_cancelled(self) -> None:
-        # Dataset threads outlive the call that started them, so it is not cancelled in them.
+        # Only the thread that runs functions cancels: dataset threads outlive the call that started them.
         if self._running in self._cancelled and threading.get_ident() == self._thread_id:
             raise CancelledError(CANCELLED)
 

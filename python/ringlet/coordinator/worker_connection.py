@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 # each.
 _BATCH_SECONDS = 0.004
 _MOST_IN_FLIGHT = 256
-# Time after which closures queued behind one that takes longer than expected are recalled.
+# If a worker with several closures sends no reply for this long, the closures that it has not begun are recalled.
 _STUCK_SECONDS = 0.02
 
 
@@ -149,7 +149,7 @@ class WorkerConnection:
             self._batch.add(Command.FETCH, resource._number)
 
     def is_stuck(self, now: float) -> bool:
-        """Return whether closures wait behind one that takes longer than expected."""
+        """Return whether closures have waited too long behind the running closure."""
         return len(self.in_flight) > 1 and not self._is_recalled and now - self.replied_at > _STUCK_SECONDS
 
     def is_slow(self, now: float, limit: float) -> bool:
