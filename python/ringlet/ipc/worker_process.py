@@ -53,7 +53,7 @@ class Worker:
 
     def __post_init__(self) -> None:
         self.pidfd = None
-        with contextlib.suppress(AttributeError, OSError):  # not on Linux, on an old kernel, or in a sandbox
+        with contextlib.suppress(AttributeError, OSError):  # not Linux, an old kernel, or a sandbox
             self.pidfd = os.pidfd_open(self.process.pid)
 
     def has_ended(self) -> bool:
