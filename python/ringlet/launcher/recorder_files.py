@@ -78,7 +78,7 @@ class RecorderFiles:
 
 
 def _has_descriptors(num_workers: int) -> bool:
-    if not hasattr(os, "memfd_create"):  # not on Linux
+    if not hasattr(os, "memfd_create"):  # the system is not Linux
         return False
     import resource
 

@@ -24,7 +24,7 @@ class ResultChannel:
         self._parcel = ParcelReader()
         self._outcome: tuple[bool, Any] | None = None
         os.set_blocking(descriptor, False)
-        with contextlib.suppress(AttributeError, OSError):  # not on Linux, or above the user's limit of pipe memory
+        with contextlib.suppress(AttributeError, OSError):  # not Linux, or above the user's limit of pipe memory
             fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
     def fileno(self) -> int:
