@@ -65,7 +65,7 @@ def start_ticks(pid: int) -> int | None:
 
 
 def _passed_memory() -> int:
-    # A process may inherit the variable without the descriptor; the number may then be that of another file.
+    # A process may inherit the variable without the descriptor; the number may then belong to another file.
     descriptor, device, inode = map(int, os.environ.get(VARIABLE, "").split(":"))
     status = os.fstat(descriptor)
     if (status.st_dev, status.st_ino) != (device, inode):
