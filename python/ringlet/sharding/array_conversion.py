@@ -29,7 +29,7 @@ _ABSENT = {
     "setfield": "Write array[name] = value for a field",
     "setflags": "Write array.copy() for a writable array; slices are read-only",
     "strides": "Use array.shards[0].strides, or np.asarray(array).strides",
-    "tostring": "Write array.tobytes()",  # before NumPy 2.3
+    "tostring": "Write array.tobytes()",  # removed in NumPy 2.3
 }
 
 
