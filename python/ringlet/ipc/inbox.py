@@ -78,7 +78,7 @@ class Inbox:
         self._is_closing = self._is_closed = False
 
     def join(self, rank: int, num_ranks: int, lost: Callable[[int], Exception], peers: Mapping[int, Inbox]) -> None:
-        """Assign a rank to this inbox; `peers` are the inboxes of all ranks in this process, including this one.
+        """Assign a rank to this inbox; `peers` are the inboxes of all ranks in this process, including this inbox.
 
         `lost` returns the error for a rank that has left or exited. Other errors name ranks by the attribute `numbers`.
         """
