@@ -41,7 +41,7 @@ class Job:
     Without `replicas`, the script sets their number. `grace_seconds` is the time that workers have to exit after a
     signal, or after one of them has raised an uncaught exception. The flight recorders are written to `log_folder` when
     the job fails or `recorder_signal` arrives. `attempt` counts the starts of the job, from 1. `hosts` maps hosts to
-    numbers of workers, which MPI starts; with `simulates_hosts`, the hosts are network namespaces of this one. `cores`
+    numbers of workers, which MPI starts; with `simulates_hosts`, the hosts are network namespaces of this host. `cores`
     are the cores that each worker may use, empty for all.
     """
 
