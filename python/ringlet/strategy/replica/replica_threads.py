@@ -143,7 +143,7 @@ class ReplicaThreadPool:
         _pools.add(self)
 
     def acquire(self, owner: object) -> ReplicaThreads:
-        """Acquire the threads of one run, to which `owner` is unique."""
+        """Acquire the threads for one run; `owner` is unique to the run."""
         if self._closed is not None:
             raise FailedPreconditionError(f"this strategy is closed: {self._closed}. Create a new strategy")
         if self._abandoned:
@@ -236,7 +236,7 @@ _forks = 0
 
 
 def fork_count() -> int:
-    """Return the number of forks between the first process and this one, counted since this module was imported."""
+    """Return the number of forks between the first process and this process, counted since this module was imported."""
     return _forks
 
 
