@@ -86,9 +86,9 @@ class WorkerLostError(UnavailableError):
     Notes
     -----
     Usual causes: the system killed the process for lack of memory (SIGKILL; see ``dmesg``), compiled code crashed
-    (SIGSEGV), a batch system ended the job (SIGTERM), or the worker returned or called `sys.exit` before the others.
-    ``ringlet run --restarts N`` restarts a failed job automatically; ``ringlet inspect`` shows the last call of each
-    rank.
+    (SIGSEGV), a batch system ended the job (SIGTERM), or the worker returned or called `sys.exit` before the other
+    workers. ``ringlet run --restarts N`` restarts a failed job automatically; ``ringlet inspect`` shows the last call
+    of each rank.
 
     Examples
     --------
