@@ -1,4 +1,4 @@
-"""Measures ``torch.distributed`` over ringlet and over gloo: collectives of private tensors, and DDP.
+"""Measures ``torch.distributed`` over ringlet and gloo: collectives of private tensors, DDP, and tokens of a model.
 
 Run as ``python -m bench.torch_backend``; it needs torch and scikit-learn in the environment of ringlet. Both
 backends are groups of the same processes, and take turns in every round.
@@ -21,6 +21,7 @@ from bench import report
 from bench.harness import Statistics, alternate, calls_for, format_bytes, parse_counts, parse_sizes, ratios
 from bench.machine import describe_machine
 from bench.reference import WrongAnswerError
+from bench.torch_decoder import Decoder
 
 __all__ = ["main"]
 
@@ -98,6 +99,24 @@ def _trainers(
     return {f"{name}, {size} MB": trainer(group, size) for name, group in groups.items() for size in buckets}
 
 
+def _decoders(dist: Any, torch: Any, groups: Groups) -> dict[str, Callable[[], object]]:
+    """Return the step of a tensor-parallel model for each backend, which have generated the same tokens."""
+
+    def decoder(group: Any) -> Decoder:
+        return Decoder(torch, dist.get_rank(), dist.get_world_size(), partial(dist.all_reduce, group=group))
+
+    decoders = {name: decoder(group) for name, group in groups.items()}
+    texts = []
+    for each in decoders.values():
+        tokens = [1]
+        for _ in range(20):
+            tokens.append(each.step(tokens[-1]))
+        texts.append(tokens)
+    if texts[0] != texts[1] and dist.get_world_size() == 2:  # a sum of more numbers depends on their order
+        raise WrongAnswerError(f"the tokens over ringlet and gloo differ: {texts}")
+    return {name: partial(each.step, 1) for name, each in decoders.items()}
+
+
 def _measure(options: argparse.Namespace) -> None:
     import torch
     import torch.distributed as dist
@@ -120,24 +139,23 @@ def _measure(options: argparse.Namespace) -> None:
             rows.append([kind, format_bytes(size), *medians, f"{faster.median:.2f}"])
     steps = _trainers(torch, groups, options.buckets, options.hidden)
     seconds = alternate({name: partial(time, step) for name, step in steps.items()}, rounds=options.rounds)
-    gloo = [values for name, values in seconds.items() if name.startswith("gloo")]
-    best = min(gloo, key=lambda values: Statistics(tuple(values)).median)
+    steps = _decoders(dist, torch, groups)
+    tokens = alternate({name: partial(time, step) for name, step in steps.items()}, rounds=options.rounds)
     if options.rank == 0:
         print(report.format_table(["collective", "bytes", "ringlet", "gloo", "gloo / ringlet"], rows), "\n")
-        print(
-            report.format_table(
-                ["DDP step", "seconds", "best gloo / this"],
-                [
-                    [
-                        name,
-                        report.format_seconds(Statistics(tuple(values)).median),
-                        f"{ratios(best, values).median:.2f}",
-                    ]
-                    for name, values in seconds.items()
-                ],
-            )
-        )
+        print(_table_of_steps("DDP step", seconds), "\n")
+        print(_table_of_steps("token of a tensor-parallel model", tokens))
     dist.destroy_process_group()
+
+
+def _table_of_steps(title: str, seconds: Mapping[str, Sequence[float]]) -> str:
+    times = {name: Statistics(tuple(values)).median for name, values in seconds.items()}
+    best = seconds[min((name for name in times if name.startswith("gloo")), key=times.__getitem__)]
+    rows = [
+        [name, report.format_seconds(times[name]), f"{ratios(best, values).median:.2f}"]
+        for name, values in seconds.items()
+    ]
+    return report.format_table([title, "seconds", "best gloo / this"], rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

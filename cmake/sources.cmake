@@ -38,6 +38,7 @@ set(RINGLET_CORE_SOURCES
   cpp/ringlet/collectives/algorithms/direct.cpp
   cpp/ringlet/collectives/algorithms/exchange.cpp
   cpp/ringlet/collectives/algorithms/gather.cpp
+  cpp/ringlet/collectives/algorithms/identities.cpp
   cpp/ringlet/collectives/algorithms/pieces.cpp
   cpp/ringlet/collectives/algorithms/reductions.cpp
   cpp/ringlet/collectives/algorithms/single_controller.cpp

@@ -51,7 +51,7 @@ constexpr std::array<int, kNumBuiltin> builtin_dtypes() {
 constexpr std::array<int, kNumBuiltin> kBuiltin = builtin_dtypes();
 
 // Descriptors of the dtypes of ml_dtypes that were passed or received; kept for ever, like the types.
-sync::PointerTable<PyObject> registered(core::kNumDTypes);
+constinit std::array<sync::Pointer<PyObject>, core::kNumDTypes> registered;
 
 constexpr int number_of(core::DType dtype) {
   constexpr std::array<int, 15> kNumbers = {
@@ -67,7 +67,7 @@ void register_dtype(const std::string& name, const py::dtype& dtype) {
     const auto known = static_cast<core::DType>(index);
     if (core::name_of(known) != name || number_of(known) != kNone) continue;
     if (static_cast<std::size_t>(dtype.itemsize()) != core::size_of(known)) break;
-    registered.set(index, dtype.inc_ref().ptr());  // another thread may still use the one before
+    registered[index].set(dtype.inc_ref().ptr());  // another thread may still use the previous object
     return;
   }
   throw core::ArgumentError("no dtype of a supported package has the name " + name + ".");
@@ -84,7 +84,7 @@ std::optional<core::DType> find_dtype(const py::dtype& dtype) {
     return static_cast<core::DType>(found);
   }
   for (std::size_t index = 0; index < core::kNumDTypes; ++index) {
-    PyObject* const known = registered.get(index);
+    PyObject* const known = registered[index].get();
     if (known != nullptr && py::reinterpret_borrow<py::dtype>(known).num() == number) {
       return static_cast<core::DType>(index);
     }
@@ -94,12 +94,12 @@ std::optional<core::DType> find_dtype(const py::dtype& dtype) {
 
 PyObject* descriptor_of(core::DType dtype) {
   if (const int number = number_of(dtype); number != kNone) return Api::get().PyArray_DescrFromType_(number);
-  PyObject* known = registered.get(core::index_of(dtype));
+  PyObject* known = registered[core::index_of(dtype)].get();
   if (known == nullptr) {  // this process has not passed such an array yet, but receives one
     const std::string name(core::name_of(dtype));
     try {
       known = py::dtype::from_args(py::module_::import("ml_dtypes").attr(name.c_str())).release().ptr();
-      registered.set(core::index_of(dtype), known);
+      registered[core::index_of(dtype)].set(known);
     } catch (py::error_already_set& error) {
       if (!error.matches(PyExc_ImportError)) throw;
       throw core::ArgumentError("another rank sent " + name +

@@ -1,4 +1,4 @@
-"""All-reduces of arrays that other processes cannot see, whichever way they go: the same bits as among threads."""
+"""Reductions of arrays that other processes cannot see, whichever way they go: the same bits as among threads."""
 
 from __future__ import annotations
 
@@ -46,6 +46,13 @@ for number, size in enumerate(SIZES):
             for _ in range(3):  # pieces of one call must not meet those of the next
                 buffer = array(values, memory)
                 digests.append(digest(member.all_reduce(buffer, op, out=buffer)))
+        share = size // num_ranks
+        buffer = array(values[: share * num_ranks], memory)
+        out = array(np.empty(share, np.float32 if dtype == "int8" else dtype), memory)
+        digests.append(digest(member.all_gather(member.reduce_scatter(buffer, op, out=out))))
+        if dtype != "int8":
+            out = buffer[rank * share :][:share]
+            digests.append(digest(member.all_gather(member.reduce_scatter(buffer, op, out=out))))
     member.barrier()
 tell(digests)
 member.close()

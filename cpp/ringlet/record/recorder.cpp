@@ -94,7 +94,7 @@ class Recorder {
 };
 
 sync::Flag is_claimed;
-sync::PointerTable<Recorder> current(1);
+constinit sync::Pointer<Recorder> current;
 
 // The ring of this thread, for as long as the thread runs. `recorder` is the one that was asked for a ring last.
 struct Lease {
@@ -109,7 +109,7 @@ thread_local constinit Ring* own_ring = nullptr;  // ring of the lease, faster t
 thread_local constinit std::uint64_t own_place = 0;
 
 Ring* acquire_ring() noexcept {
-  Recorder* const recorder = current.get(0);
+  Recorder* const recorder = current.get();
   if (recorder == nullptr || lease.recorder == recorder) return nullptr;
   lease.recorder = recorder;
   lease.ring = recorder->acquire();
@@ -118,8 +118,8 @@ Ring* acquire_ring() noexcept {
 
 // In the child of a fork, which has one thread. The recorder's lock may be held for ever.
 void forget_parent() {
-  if (Recorder* const recorder = current.get(0); recorder != nullptr) recorder->forget_in_child();
-  current.set(0, nullptr);
+  if (Recorder* const recorder = current.get(); recorder != nullptr) recorder->forget_in_child();
+  current.set(nullptr);
   is_claimed.set(false);
   lease.recorder = nullptr;
   lease.ring = own_ring = nullptr;
@@ -131,16 +131,16 @@ bool claim_opening() noexcept { return !is_claimed.is_set() && is_claimed.claim(
 
 void open(int fd, std::string_view header) {
   [[maybe_unused]] static const int registered = pthread_atfork(nullptr, nullptr, forget_parent);
-  current.set(0, std::make_unique<Recorder>(fd, header).release());
+  current.set(std::make_unique<Recorder>(fd, header).release());
 }
 
 int descriptor() noexcept {
-  const Recorder* const recorder = current.get(0);
+  const Recorder* const recorder = current.get();
   return recorder == nullptr ? -1 : recorder->descriptor();
 }
 
 std::uint64_t add_place(std::string_view text) noexcept {
-  Recorder* const recorder = current.get(0);
+  Recorder* const recorder = current.get();
   if (recorder == nullptr) return 0;
   std::uint64_t number = newest_place.value() + 1;
   if (number << kPlaceBit == 0) ++number;
@@ -154,7 +154,7 @@ std::uint64_t add_place(std::string_view text) noexcept {
 }
 
 bool has_place(std::uint64_t number) noexcept {
-  const Recorder* const recorder = current.get(0);
+  const Recorder* const recorder = current.get();
   return recorder != nullptr && recorder->has_place(number);
 }
 
@@ -177,7 +177,7 @@ void end(std::uint64_t number, bool has_returned) noexcept {
 }
 
 void count_run() noexcept {
-  if (const Recorder* const recorder = current.get(0); recorder != nullptr) recorder->counter(kNumRunsOffset).add(1);
+  if (const Recorder* const recorder = current.get(); recorder != nullptr) recorder->counter(kNumRunsOffset).add(1);
 }
 
 }  // namespace ringlet::record

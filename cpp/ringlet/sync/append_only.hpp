@@ -31,21 +31,32 @@ class AppendOnly {
   std::atomic<std::size_t> size_{0};
 };
 
-// Pointers by number, each set once, by one thread at a time; null until set. A reader of a pointer sees all writes to
-// its target from before it was set.
+// Set by one thread at a time; null until set. A reader sees all writes to the target from before the pointer was set.
+// A static pointer can be read until the process has ended, because it has no destructor.
+template <class T>
+class Pointer {
+ public:
+  T* get() const noexcept { return target_.load(); }
+  void set(T* target) noexcept { target_.store(target); }
+
+ private:
+  std::atomic<T*> target_{nullptr};
+};
+
+// Pointers by number.
 template <class T>
 class PointerTable {
  public:
-  explicit PointerTable(std::size_t size) : entries_(std::make_unique<std::atomic<T*>[]>(size)), size_(size) {}
+  explicit PointerTable(std::size_t size) : entries_(std::make_unique<Pointer<T>[]>(size)), size_(size) {}
 
-  T* get(std::size_t index) const noexcept { return index < size_ ? entries_[index].load() : nullptr; }
+  T* get(std::size_t index) const noexcept { return index < size_ ? entries_[index].get() : nullptr; }
   void set(std::size_t index, T* target) noexcept {
-    if (index < size_) entries_[index].store(target);
+    if (index < size_) entries_[index].set(target);
   }
   std::size_t size() const noexcept { return size_; }
 
  private:
-  std::unique_ptr<std::atomic<T*>[]> entries_;
+  std::unique_ptr<Pointer<T>[]> entries_;
   std::size_t size_;
 };
 

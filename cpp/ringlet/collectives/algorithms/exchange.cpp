@@ -124,13 +124,15 @@ class Exchange {
 
 }  // namespace
 
-bool exchanges(const Group& group) {
-  if (group.world() == nullptr || group.num_ranks() >= kFewestForPieces) return false;
+bool have_own_processes(const Group& group) {
+  if (group.world() == nullptr) return false;
   for (int rank = 1; rank < group.num_ranks(); ++rank) {
     if (group.process_of(rank) == group.process_of(rank - 1)) return false;
   }
   return group.num_ranks() > 1;
 }
+
+bool exchanges(const Group& group) { return group.num_ranks() < kFewestForPieces && have_own_processes(group); }
 
 bool is_to_be_exchanged(const Group& group, const Call& call) {
   return call.buffers.size() == 1 && call.has_outputs && call.buffers.front().count > 0 &&

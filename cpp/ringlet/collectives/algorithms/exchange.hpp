@@ -11,7 +11,9 @@
 
 namespace ringlet::collectives {
 
-// Whether the ranks of a group are few enough and each has its own process.
+// Whether each rank of a group has its own process.
+bool have_own_processes(const Group& group);
+// have_own_processes(), and the ranks are few enough.
 bool exchanges(const Group& group);
 
 // Whether this call, an all_reduce by DIRECT, is exchanged as a whole; the same on all ranks.

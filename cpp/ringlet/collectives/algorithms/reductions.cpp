@@ -1,10 +1,11 @@
 #include "ringlet/collectives/algorithms/reductions.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <limits>
 
+#include "ringlet/collectives/algorithms/exchange.hpp"
+#include "ringlet/collectives/algorithms/identities.hpp"
 #include "ringlet/collectives/algorithms/small.hpp"
+#include "ringlet/collectives/algorithms/tuning.hpp"
 #include "ringlet/collectives/call/bytes.hpp"
 #include "ringlet/collectives/call/overlap.hpp"
 #include "ringlet/kernels/kernels.hpp"
@@ -51,96 +52,6 @@ void reduce_range(Round& round, Range range, std::size_t share) {
   }
 }
 
-template <class T>
-void store(T value, std::byte* to) {
-  std::memcpy(to, &value, sizeof value);
-}
-
-// The largest or smallest value of a format of one byte, by comparing all codes; an infinity if the format has one.
-std::byte extreme_code(core::DType dtype, bool wants_largest) {
-  std::byte best{};
-  float best_value = wants_largest ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::infinity();
-  for (int code = 0; code < 256; ++code) {
-    const auto candidate = static_cast<std::byte>(code);
-    float value = 0;
-    kernels::active().widen(dtype, &candidate, 1, &value);
-    if (wants_largest ? value > best_value : value < best_value) {
-      best = candidate;
-      best_value = value;
-    }
-  }
-  return best;
-}
-
-template <class T>
-void store_identity(core::Op op, std::byte* to) {
-  using Limits = std::numeric_limits<T>;
-  const T largest = Limits::has_infinity ? Limits::infinity() : Limits::max();
-  const T smallest = Limits::has_infinity ? -Limits::infinity() : Limits::min();
-  switch (op) {
-    case core::Op::kMin:
-      return store(largest, to);
-    case core::Op::kMax:
-      return store(smallest, to);
-    case core::Op::kProd:
-      return store(T{1}, to);
-    default:
-      return;
-  }
-}
-
-// Writes the identity of an operation. `to` holds zero, which is the identity of SUM, OR and XOR.
-void write_identity(core::Op op, core::DType dtype, std::byte* to) {
-  using core::DType;
-  if (op == core::Op::kAnd || (op == core::Op::kMin && dtype == DType::kBool)) {
-    const bool is_boolean = dtype == DType::kBool;
-    std::memset(to, is_boolean ? 1 : 0xFF, core::size_of(dtype));
-    return;
-  }
-  switch (dtype) {
-    case DType::kBool:
-      return;
-    case DType::kInt8:
-      return store_identity<std::int8_t>(op, to);
-    case DType::kInt16:
-      return store_identity<std::int16_t>(op, to);
-    case DType::kInt32:
-      return store_identity<std::int32_t>(op, to);
-    case DType::kInt64:
-      return store_identity<std::int64_t>(op, to);
-    case DType::kUInt8:
-      return store_identity<std::uint8_t>(op, to);
-    case DType::kUInt16:
-      return store_identity<std::uint16_t>(op, to);
-    case DType::kUInt32:
-      return store_identity<std::uint32_t>(op, to);
-    case DType::kUInt64:
-      return store_identity<std::uint64_t>(op, to);
-    case DType::kFloat32:
-    case DType::kComplex64:  // the imaginary part stays zero
-      return store_identity<float>(op, to);
-    case DType::kFloat64:
-    case DType::kComplex128:
-      return store_identity<double>(op, to);
-    default:
-      break;
-  }
-  if (core::is_extreme(op) && core::size_of(dtype) == 1) {
-    *to = extreme_code(dtype, op == core::Op::kMin);
-    return;
-  }
-  float value = 0;
-  store_identity<float>(op, reinterpret_cast<std::byte*>(&value));
-  kernels::active().finish(core::Op::kProd, dtype, &value, 1, 1, to);
-}
-
-// Copies the first element to all other elements; each step doubles the number of copies.
-void repeat_first(std::byte* data, std::size_t element_bytes, std::size_t count) {
-  for (std::size_t done = 1; done < count; done *= 2) {
-    std::memcpy(data + done * element_bytes, data, std::min(done, count - done) * element_bytes);
-  }
-}
-
 // Scans some elements, at the addresses `input_of(rank)` and `output_of(rank)`; a null output is skipped.
 template <class InputOf, class OutputOf>
 void scan_block(const Call& call, int num_ranks, std::size_t count, InputOf&& input_of, OutputOf&& output_of) {
@@ -159,9 +70,7 @@ void scan_block(const Call& call, int num_ranks, std::size_t count, InputOf&& in
     }
     if (std::byte* const output = output_of(rank); output != nullptr) {
       if (rank == 0) {
-        std::memset(output, 0, core::size_of(dtype));
-        write_identity(call.op, dtype, output);
-        repeat_first(output, core::size_of(dtype), count);
+        write_identities(call.op, dtype, count, output);
       } else {
         kernels.finish(call.op, dtype, so_far, count, 1, output);
       }
@@ -253,6 +162,55 @@ void reduce_scatter(Round& round) {
   round.arrive_for_work();
   check_places(round, share);
   round.process_chunks(ranges, [&](Range range) { reduce_range(round, range, share); });
+}
+
+bool may_go_in_pieces(const Group& group, const Buffer& part) {
+  return part.input_bytes() > kLargestCrossed && have_own_processes(group);
+}
+
+bool learn_private_inputs(Round& round) {
+  const Buffer& part = round.call().buffers.front();
+  round.arrive_to_tell();
+  check_places(round, part.count / static_cast<std::size_t>(round.num_ranks()));
+  for (int rank = 0; rank < round.num_ranks(); ++rank) {
+    if (!round.input_name(rank, 0).is_shared()) return true;
+  }
+  return false;
+}
+
+void reduce_scatter_piece(Round& round, std::size_t begin, std::size_t count) {
+  const Call& call = round.call();
+  const Buffer& part = call.buffers.front();
+  const int num_ranks = round.num_ranks();
+  const std::size_t element = core::size_of(part.dtype);
+  const std::size_t bytes = count * element;
+  const auto own = [&](int rank) {
+    const std::size_t share = part.count / static_cast<std::size_t>(num_ranks);
+    return at(part.input, (static_cast<std::size_t>(rank) * share + begin) * element);
+  };
+  round.arrive_for_work([&] {
+    RankState::Set& set = round.set_of(round.rank());
+    set.inputs.front() = round.stage(set.staged_inputs, bytes * static_cast<std::size_t>(num_ranks));
+    set.outputs.front() = BufferName();
+    for (int rank = 0; rank < num_ranks; ++rank) {
+      std::byte* const staged = set.staged_inputs->data() + static_cast<std::size_t>(rank) * bytes;
+      if (rank != round.rank()) copy(own(rank), bytes, staged, kernels::Store::kPlain);
+    }
+  });
+  const auto combine = [&] {
+    auto& inputs = round.mine().inputs;
+    inputs.clear();
+    for (int rank = 0; rank < num_ranks; ++rank) {
+      const std::size_t offset = static_cast<std::size_t>(round.rank()) * bytes;
+      inputs.push_back(rank == round.rank() ? own(rank) : round.input(rank, 0).here + offset);
+    }
+    const std::size_t result_element = core::size_of(call.result_dtype(part));
+    void* const output = static_cast<std::byte*>(part.output) + begin * result_element;
+    const bool is_plain = output == own(round.rank());
+    kernels::active().reduce(call.op, part.dtype, inputs, count, {&output, 1},
+                             is_plain ? kernels::Store::kPlain : store_for(part.count * result_element));
+  };
+  round.process_shares(false, combine, [] {});
 }
 
 void exclusive_scan(Round& round) {

@@ -7,6 +7,7 @@
 #include "ringlet/collectives/group/control.hpp"
 #include "ringlet/collectives/group/member.hpp"
 #include "ringlet/collectives/group/message_text.hpp"
+#include "ringlet/collectives/group/or_abort.hpp"
 #include "ringlet/collectives/group/rank_state.hpp"
 #include "ringlet/collectives/group/subgroups.hpp"
 #include "ringlet/collectives/group/thread_reports.hpp"
@@ -145,6 +146,19 @@ bool Group::has_failed() const noexcept { return (*control_)->failure.is_claimed
 
 void Group::abort(std::string_view reason) {
   if (!was_forked()) fail(Cause::kAborted, std::string(reason));  // otherwise the lock may never be released
+}
+
+void abort_without_memory(Group& group, int rank) {
+  const std::string name = "rank " + std::to_string(rank) + " ran out of ";
+  try {
+    throw;
+  } catch (const core::SharedMemoryError& error) {
+    group.abort(name + "shared memory in the middle of a call: " + error.what());
+    throw;
+  } catch (const std::bad_alloc&) {
+    group.abort(name + "memory in the middle of a call.");
+    throw;
+  }
 }
 
 std::optional<std::string> Group::failure() const {

@@ -124,14 +124,43 @@ Results Member::reduce_scatter(const Buffer& part, core::Op op, sync::Poll* poll
   check_supported(op, part.dtype);
   check_divides(part.count, group_->num_ranks(), "elements");
   Buffer own = part;
-  Round round(*group_, rank_, poll);
-  const std::size_t count = own.count / static_cast<std::size_t>(round.num_ranks());
+  const std::size_t count = own.count / static_cast<std::size_t>(group_->num_ranks());
   Results result = with_output(*group_, own, count * core::size_of(core::result_dtype(op, own.dtype)));
-  Call& call = round.begin(Kind::kReduceScatter);
-  call.op = op;
-  call.set_buffers({&own, 1});
-  collectives::reduce_scatter(round);
-  round.finish();
+  const auto begin = [&](Round& round, bool continues) {
+    Call& call = round.begin(Kind::kReduceScatter);
+    call.op = op;
+    call.continues = continues;
+    call.set_buffers({&own, 1});
+  };
+  bool is_whole = true;
+  const bool tells_memory = may_go_in_pieces(*group_, own);
+  if (tells_memory) {
+    Round round(*group_, rank_, poll);
+    begin(round, false);
+    is_whole = !learn_private_inputs(round);
+    round.finish();
+  }
+  const std::size_t most =
+      is_whole ? own.count : kExchangeBytes / core::size_of(own.dtype) / static_cast<std::size_t>(group_->num_ranks());
+  const auto reduce = [&] {
+    std::size_t done = 0;
+    do {
+      Round round(*group_, rank_, poll);
+      begin(round, tells_memory);
+      if (is_whole) {
+        collectives::reduce_scatter(round);
+      } else {
+        reduce_scatter_piece(round, done, std::min(most, count - done));
+      }
+      round.finish();
+      done += most;
+    } while (done < count);
+  };
+  if (tells_memory) {
+    or_abort(*group_, rank_, reduce);
+  } else {
+    reduce();
+  }
   return result;
 }
 

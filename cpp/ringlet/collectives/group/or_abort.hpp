@@ -2,12 +2,14 @@
 #pragma once
 
 #include <new>
-#include <string>
 
 #include "ringlet/collectives/group/group.hpp"
 #include "ringlet/core/error.hpp"
 
 namespace ringlet::collectives {
+
+// Called by an exception handler: fails the group because a rank has no more memory, and rethrows the exception.
+[[noreturn]] void abort_without_memory(Group& group, int rank);
 
 // Between the rounds of a call, other ranks wait for this rank, so a failure of this rank must abort the group.
 template <class F>
@@ -15,11 +17,9 @@ auto or_abort(Group& group, int rank, F&& f) {
   try {
     return f();
   } catch (const std::bad_alloc&) {
-    group.abort("rank " + std::to_string(rank) + " ran out of memory in the middle of a call.");
-    throw;
-  } catch (const core::SharedMemoryError& error) {
-    group.abort("rank " + std::to_string(rank) + " ran out of shared memory in the middle of a call: " + error.what());
-    throw;
+    abort_without_memory(group, rank);
+  } catch (const core::SharedMemoryError&) {
+    abort_without_memory(group, rank);
   }
 }
 

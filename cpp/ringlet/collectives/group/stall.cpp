@@ -38,7 +38,7 @@ constexpr std::string_view kUninterruptible =
     ": no answer, in uninterruptible sleep: it waits for a disk, a network file system, or memory that was swapped out";
 constexpr std::string_view kPrinted = "; its process prints its stacks on standard error";
 
-sync::PointerTable<ThreadReports> installed(1);
+constinit sync::Pointer<ThreadReports> installed;
 
 // The result of f(), called on another thread; nothing if it takes too long.
 template <class F>
@@ -86,8 +86,8 @@ void log(const std::string& text) {
 
 }  // namespace
 
-void set_thread_reports(ThreadReports& given) noexcept { installed.set(0, &given); }
-ThreadReports* thread_reports() noexcept { return installed.get(0); }
+void set_thread_reports(ThreadReports& given) noexcept { installed.set(&given); }
+ThreadReports* thread_reports() noexcept { return installed.get(); }
 
 std::vector<RankThread> Group::threads_here() const {
   std::vector<RankThread> threads;
