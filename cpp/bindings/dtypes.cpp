@@ -67,7 +67,7 @@ void register_dtype(const std::string& name, const py::dtype& dtype) {
     const auto known = static_cast<core::DType>(index);
     if (core::name_of(known) != name || number_of(known) != kNone) continue;
     if (static_cast<std::size_t>(dtype.itemsize()) != core::size_of(known)) break;
-    registered[index].set(dtype.inc_ref().ptr());  // another thread may still use the one before
+    registered[index].set(dtype.inc_ref().ptr());  // another thread may still use the previous object
     return;
   }
   throw core::ArgumentError("no dtype of a supported package has the name " + name + ".");

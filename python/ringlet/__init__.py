@@ -84,7 +84,7 @@ _PUBLIC = {
     "map": "strategy.api.batch_map",
     "replica_context": "strategy",
     "set_strategy": "strategy",
-    # programs that were written for tf.function
+    # for programs written for tf.function
     "function": "tf_function",
     # distributed datasets
     "DistributedDataset": "data",
@@ -134,7 +134,7 @@ _PUBLIC = {
     "train": "train",
 }
 
-# Names that are often looked up here, and the modules that define them.
+# Names commonly expected at the top level, and the modules that define them.
 _ELSEWHERE = {
     "Checkpoint": "train",
     "ClusterCoordinator": "coordinator",
@@ -161,7 +161,7 @@ _ADVICE |= dict.fromkeys(("distribute", "tf", "constant", "keras"), _TENSORFLOW)
 __getattr__ = _load_on_use(__name__, _PUBLIC, _ADVICE)
 
 
-def __dir__() -> list[str]:  # without `__all__`, because help(ringlet) would then print every class in full
+def __dir__() -> list[str]:  # no `__all__`: with it, help(ringlet) would print every class in full
     return sorted(_PUBLIC)
 
 

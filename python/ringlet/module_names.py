@@ -48,7 +48,7 @@ def load_on_use(module: str, homes: Mapping[str, str], advice: Mapping[str, str]
 
 def _nearest(name: str, names: Collection[str]) -> str:
     """Return the name closest in spelling to the given one; an empty string if none is similar."""
-    from difflib import get_close_matches  # imported here because it is needed for misspelt names only
+    from difflib import get_close_matches  # imported here because only misspelt names need it
 
     spelt = {known.lower(): known for known in names if not known.startswith("_")}
     near = [name] if name in names else [spelt[key] for key in get_close_matches(name.lower(), spelt, 1, 0.7)]

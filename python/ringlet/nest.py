@@ -36,7 +36,7 @@ __all__ = [
 
 CachedShape = tuple[PyTreeSpec, "operator.itemgetter[Any] | None"]
 
-# Length of the longest row whose shape is cached; the cached shapes of all lengths must be small in total.
+# Maximum length of rows whose shapes are cached, so that the cache stays small.
 _LONGEST_ROW = 256
 
 # Shapes of dictionaries by their keys; bounded, for programs with new keys in every step. Only string
@@ -76,7 +76,7 @@ def dictionary_shape(dictionary: dict[Any, Any]) -> CachedShape | None:
 
 
 def _cache_shape(keys: tuple[Any, ...]) -> CachedShape:
-    # Numbers instead of the leaves show the order in which they are visited.
+    # Numbers in place of the leaves show the order in which optree visits them.
     numbered: Any = dict(zip(keys, range(len(keys)), strict=True))
     numbers: list[int] = optree.tree_leaves(numbered, none_is_leaf=True)
     is_sorted = numbers == sorted(numbers)
@@ -131,7 +131,7 @@ def register(
 
 
 def _learn(leaves: Iterable[Any]) -> None:
-    """Register the types of leaves that turn out to be structures, and cache the types of all leaves."""
+    """Register the types of leaves that are structures, and cache the types of all leaves."""
     with _lock:
         if len(_seen) > _MOST_SEEN:
             _leaf_types.intersection_update(PLAIN_TYPES)
@@ -171,7 +171,7 @@ def _register_kind(node_type: type[Any], kind: Kind, *namespaces: str) -> None:
 
 
 def _flatten(structure: Any, namespace: str) -> tuple[list[Any], PyTreeSpec]:
-    # Rows and dictionaries of leaves, the most frequent structures, take a fifth of the time if they are not walked.
+    # Fast path for rows and dictionaries of leaves, the most frequent structures: five times faster than a walk.
     kind = type(structure)
     if kind is dict:
         if _leaf_types.issuperset(map(type, structure.values())) and (known := dictionary_shape(structure)):
@@ -223,7 +223,7 @@ def describe(shape: PyTreeSpec) -> str:
 
 
 def same_structure_leaves(shape: PyTreeSpec, structure: Any) -> list[Any]:
-    """Return the leaves of a structure; raise ValueError if its shape is not the given one.
+    """Return the leaves of a structure; raise ValueError if its shape differs from `shape`.
 
     An entry at the position of a leaf may be any object, and is returned whole.
     """

@@ -51,13 +51,13 @@ def bytes_field(number: int, content: bytes) -> bytes:
 
 
 def packed_field(number: int, values: Iterable[int]) -> bytes:
-    """Encode a list of integers; an empty one is not written."""
+    """Encode a list of integers; an empty list is not written."""
     numbers = list(values)
     try:
         data = bytes(numbers)
     except ValueError:  # some numbers do not fit in a byte
         data = b"\xff"
-    if not data.isascii():  # if all bytes are ASCII, each is one number
+    if not data.isascii():  # ASCII bytes are one-byte varints
         data = b"".join(map(_varint, numbers))
     return bytes_field(number, data) if data else b""
 
@@ -85,7 +85,7 @@ def fields(data: bytes, depth: int = 1) -> Iterator[Field]:
 def unpacked(data: bytes) -> list[int]:
     """Decode the integers of a packed list."""
     if data.isascii():
-        return list(data)  # each byte is one number
+        return list(data)  # each byte is a one-byte varint
     numbers, position = [], 0
     while position < len(data):
         value, position = _read_varint(data, position)

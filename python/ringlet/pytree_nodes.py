@@ -63,7 +63,7 @@ def _take_sequence(instance: Any) -> tuple[Sequence[Any], Rest, Sequence[Any]]:
     maxlen = instance.maxlen if isinstance(instance, collections.deque) else None
     attributes = _attributes(instance, ())
     if isinstance(instance, collections.UserList):
-        del attributes["data"]  # the children are not part of the rest
+        del attributes["data"]  # the children are stored separately
     return children, Rest(type(instance), extra=(maxlen, attributes)), range(len(children))
 
 
@@ -203,7 +203,7 @@ def _take_fields(instance: Any) -> tuple[Sequence[Any], Rest, Sequence[Any]]:
 
 
 def _put_fields(rest: Rest, children: Iterable[Any]) -> Any:
-    # Without __init__, which may check its arguments or compute with them: children need not be arrays.
+    # Bypasses __init__, which may check its arguments or compute with them, because children need not be arrays.
     try:
         twin = rest.node_type.__new__(rest.node_type)
     except TypeError:
@@ -217,7 +217,7 @@ def _is_of_this_library(node_type: type[Any]) -> bool:
 
 
 def composite_kind(instance: Any) -> Kind | None:
-    """Return the functions that split and rebuild a composite; None for other objects and if it cannot be rebuilt."""
+    """Return functions that split and rebuild a composite; None for other objects and if rebuilding is impossible."""
     node_type = type(instance)
     if not (hasattr(node_type, "__dataclass_fields__") or hasattr(node_type, "__attrs_attrs__")):
         return None

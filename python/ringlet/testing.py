@@ -61,8 +61,7 @@ def reduce_in_ring_order(inputs: Sequence[Array], op: Op = Op.SUM) -> Array:
     """Reduce the arrays of all ranks in the order of the ring.
 
     For P ranks, the flat array is split into segments of P chunks of 128 KiB, the last segment into P chunks of about
-    equal size.
-    Chunk c is reduced around the ring from rank c, from left to right.
+    equal size. Chunk c is reduced in the order of the ranks c, c+1, …, modulo P, from left to right.
 
     Parameters
     ----------
@@ -164,7 +163,7 @@ def _extremes(dtype: np.dtype[Any]) -> tuple[Any, Any]:
         return dtype.type(limits.min), dtype.type(limits.max)
     if not _is_narrow(dtype):
         return dtype.type(-np.inf), dtype.type(np.inf)
-    # Not every narrow float has infinities: compare all its values.
+    # Not every narrow float has infinities, so all its values are compared.
     codes = np.arange(2 ** (8 * dtype.itemsize)).astype(f"uint{8 * dtype.itemsize}").view(dtype)
     with np.errstate(all="ignore"):
         values = codes.astype(np.float32)

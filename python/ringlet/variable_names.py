@@ -1,4 +1,4 @@
-"""Names of the environment variables that Ringlet reads, a warning about misspelt ones, and durations in variables."""
+"""Names of the environment variables that Ringlet reads, a warning about misspelt names, and durations in variables."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def misspelt(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _most_similar(name: str) -> str:
-    from difflib import get_close_matches  # imported here because it is needed for misspelt names only
+    from difflib import get_close_matches  # imported here because only misspelt names need it
 
     return get_close_matches(name, [known for known in NAMES if known.startswith("RINGLET_")], 1, 0)[0]
 

@@ -10,7 +10,7 @@
 
 namespace ringlet::core {
 
-// float32[1000,64]
+// Text such as "float32[1000,64]".
 inline std::string describe(DType dtype, std::span<const std::int64_t> shape) {
   std::string text(name_of(dtype));
   text += '[';

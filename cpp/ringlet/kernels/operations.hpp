@@ -6,8 +6,8 @@
 #include <cstring>
 #include <type_traits>
 
-// Stands before a loop of which no iteration reads what another one writes: compilers vectorise it without a check, and
-// clang warns if it cannot.
+// Precedes a loop in which no iteration reads what another iteration writes: compilers vectorise it without a check,
+// and clang warns if it cannot.
 #if defined(__clang__)
 #define RINGLET_VECTORISE _Pragma("clang loop vectorize(assume_safety)")
 #else

@@ -94,8 +94,8 @@ void SharedHeap::move_if_reclaimable(Entries::iterator entry, Clock::time_point 
   entry->since = now;
 }
 
-// The last notes, so that the memory that is most likely in the cache is used first. A few at a time: as many blocks
-// are released as allocated.
+// Takes the last notes, whose memory is most likely in the cache. Takes a few at a time, because as many blocks are
+// released as allocated.
 void SharedHeap::take_notes(Clock::time_point now) {
   std::array<const std::byte*, kNotes> taken{};
   std::size_t count = 0;
@@ -226,7 +226,7 @@ void SharedHeap::add_segment(std::size_t bytes) {
       segments_.push_back(std::make_unique<Segment>(Segment::create(wanted)));
       used_ = 0;
       return;
-    } catch (const core::SharedMemoryError&) {  // then a smaller one
+    } catch (const core::SharedMemoryError&) {  // try a smaller segment
     }
   }
   segments_.push_back(std::make_unique<Segment>(Segment::create(bytes)));

@@ -20,7 +20,7 @@ inline constexpr std::size_t kBytes = kRingsOffset + kMostRings * sizeof(RingMem
 inline constexpr std::size_t kNumRingsOffset = 56;
 inline constexpr std::size_t kNumRunsOffset = 64;
 
-// True once in each process: for the caller that then opens the recorder, if it is wanted.
+// True for one caller in each process, which then opens the recorder if it is enabled.
 bool claim_opening() noexcept;
 // Uses an empty file that can be sealed, which then begins with `header`; takes ownership of `fd`. Throws
 // core::SharedMemoryError if the file is in use by another process, or memory is missing.

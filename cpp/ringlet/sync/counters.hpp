@@ -65,7 +65,7 @@ class alignas(kCacheLine) SequenceNumber {
 
  private:
   static void fence([[maybe_unused]] std::memory_order order) noexcept {
-#if !defined(__SANITIZE_THREAD__)  // does not know fences; it sees one process, where no rank reads such memory
+#if !defined(__SANITIZE_THREAD__)  // not supported; it sees one process, where no rank reads such memory
     std::atomic_thread_fence(order);
 #endif
   }

@@ -13,8 +13,8 @@ namespace ringlet::sync {
 
 // A hint in front of a lock whose waiters sleep: threads that arrive in quick succession hold it for a few microseconds
 // each, but waking a thread takes longer. A thread spins here for a bounded time before it takes the lock, until the
-// previous thread has released it. Mutual exclusion comes from the lock alone: a thread that stops waiting, or never
-// enters the turnstile, does no harm.
+// previous thread has released it. Mutual exclusion comes from the lock alone, so a thread that stops waiting, or never
+// enters the turnstile, is harmless.
 class alignas(kCacheLine) Turnstile {
  public:
   // Before taking the lock.

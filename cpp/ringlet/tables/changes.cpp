@@ -70,7 +70,7 @@ void combine(Change change, const void* old, const void* value, std::size_t coun
   }
 }
 
-// Block by block through float32.
+// Combines block by block, through float32.
 void combine_narrow(Change change, core::DType dtype, const void* old, const void* value, std::size_t count,
                     void* result) {
   constexpr std::size_t kBlock = 256;

@@ -17,7 +17,7 @@
 
 namespace ringlet::tables {
 
-inline constexpr std::size_t kMostDims = 64;  // as many as NumPy has
+inline constexpr std::size_t kMostDims = 64;  // as in NumPy
 
 // Describes the table; written by its creator before any other process can map it.
 struct Header {
@@ -34,7 +34,7 @@ struct Header {
 struct alignas(sync::kCacheLine) Seat {
   sync::OwnerWord owner;
   std::uint64_t chunk;       // the chunk that the owner holds or is about to hold
-  std::uint64_t first_word;  // the first word of the chunk that the journal has
+  std::uint64_t first_word;  // the first word of the chunk in the journal
   std::uint64_t num_words;
   std::uint64_t has_journal;  // nonzero if the journal has memory
 };

@@ -48,7 +48,8 @@ __all__ = [
     "start_tasks",
 ]
 
-# Name -> module of this folder, loaded on first use: reading a cluster does not need the modules with sockets.
+# Name -> module of this package. Modules load on first use, so that reading a cluster spec does not import the socket
+# modules.
 _HOME = {
     "ClusterDef": "cluster_def",
     "ClusterResolver": "resolvers.base_resolver",

@@ -1,4 +1,4 @@
-"""Child processes: starts and kills processes that do not outlive this one."""
+"""Child processes that do not outlive this process."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ChildProcesses:
 
     def start(self, command: Sequence[str], environment: Mapping[str, str], descriptors: Sequence[int]) -> Worker:
         """Start a process with an empty standard input that inherits `descriptors`."""
-        # Before the lock: in a forked child another thread's lock would never be released.
+        # Checked without the lock: in a forked child, a lock held by another thread is never released.
         if self.is_inherited:
             raise FailedPreconditionError(
                 f"the processes of this cluster belong to process {self._pid}, the parent of this one (pid "
@@ -91,7 +91,7 @@ class ChildProcesses:
             wait_for(self._workers, Deadline.after(max(seconds - _KILL_SECONDS, 0.0)))
             self._process_group.close()
             for worker in self._workers:
-                worker.signal(signal.SIGKILL)  # a worker may have left the process group
+                worker.signal(signal.SIGKILL)  # in case the worker has left the process group
                 worker.close()
             self._calls.put(None)
 

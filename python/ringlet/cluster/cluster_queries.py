@@ -24,13 +24,13 @@ def normalized(cluster_spec: Any) -> ClusterSpec:
 
 
 def is_chief(cluster_spec: Any = None, task_type: str | None = None, task_id: int | None = None) -> bool:
-    """Return whether a task is the chief: the job ``chief``, else worker 0; an evaluator is its own chief."""
+    """Return whether a task is the chief: job ``chief`` or, without one, worker 0. An evaluator is its own chief."""
     spec = _checked(cluster_spec, task_type, task_id)
     return task_type in ("chief", "evaluator") or (task_type == "worker" and task_id == 0 and "chief" not in spec.jobs)
 
 
 def id_in_cluster(cluster_spec: Any, task_type: str | None, task_id: int | None) -> int:
-    """Return the index of a task among the workers: the chief is first, the job ``worker`` follows.
+    """Return the index of a task among the workers: the chief comes first, then the job ``worker``.
 
     Evaluators are numbered separately; a parameter server raises ValueError.
     """
@@ -52,7 +52,7 @@ def worker_count(cluster_spec: Any, task_type: str | None) -> int:
 
 
 def collective_leader(cluster_spec: Any, task_type: str | None, task_id: int | None) -> str:
-    """Return the name of the workers' leader: the chief, else worker 0; empty for an evaluator or without a cluster."""
+    """Return the name of the leading worker: the chief or, without one, worker 0. Empty for evaluators."""
     spec = normalized(cluster_spec)
     if not spec:
         return ""

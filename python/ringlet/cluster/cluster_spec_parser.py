@@ -1,4 +1,4 @@
-"""Cluster spec parser: reads the jobs of a cluster from dictionaries; each fault carries its path."""
+"""Cluster spec parser: reads the jobs of a cluster from dictionaries. Errors name the path of a faulty value."""
 
 from __future__ import annotations
 

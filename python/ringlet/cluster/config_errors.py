@@ -1,4 +1,4 @@
-"""Configuration errors: faults in a cluster configuration, with their place, the allowed values and a correction."""
+"""Configuration errors, which name the faulty value of a cluster configuration, the allowed values and a correction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from ringlet.errors import ClusterConfigError
 from ringlet.errors.documented_names import shown_as
 
-ABSENT: Any = object()  # no value: nothing was found, or no correction is known
+ABSENT: Any = object()  # marks a value that was not found, or a correction that is not known
 
 _shortener = reprlib.Repr()
 _shortener.maxstring = _shortener.maxother = 80

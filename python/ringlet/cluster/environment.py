@@ -61,7 +61,7 @@ _DIALECTS = (
     ),
     _Dialect("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", ("PMI_JOBID",)),
     _Dialect("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "", ("SLURM_JOB_ID", "SLURM_STEP_ID")),
-    _Dialect("PMIX_RANK", ""),  # no variable for the size: processes query the PMIx server
+    _Dialect("PMIX_RANK", ""),  # PMIx has no variable for the size: processes query its server
 )
 _SERVERS = {"PMIX_RANK", "PMI_FD"}
 _MASTER, _STEP_NODES, _NUM_TASKS = "MASTER_ADDR", "SLURM_STEP_NUM_NODES", "SLURM_NTASKS"
@@ -158,7 +158,7 @@ def _read(dialect: _Dialect, environ: Mapping[str, str]) -> Placement | str:
     rank, size = _number(environ, dialect.rank), _number(environ, dialect.size)
     if rank is None or size is None or rank >= size:
         if missing := [name for name in dialect[:2] if name not in environ]:
-            # Other programs also use RANK: alone, it is ignored.
+            # RANK alone is ignored, because other programs also use it.
             is_meant = (size or 0) > 1 or (rank is not None and dialect.rank != "RANK") or dialect is _DIALECTS[0]
             return f"{seen} without {missing[0] or 'a number of processes'}" if seen and is_meant else ""
         numbers = f"{dialect.rank} from 0 to {size - 1}" if size else f"{dialect.size}, the number of processes, from 1"
@@ -193,15 +193,15 @@ def mpi_placement(environ: Mapping[str, str]) -> Placement | None:
 
 
 def hosts_placement(environ: Mapping[str, str]) -> Placement | None:
-    """Return the placement of a process that MPI started on one of several hosts, else None."""
+    """Return the placement of a process that MPI started on one of several hosts; otherwise return None."""
     place = mpi_placement(environ)
-    # A step of Slurm is an MPI job only if srun provides the server of MPI, as with --mpi=pmix.
+    # A Slurm step is an MPI job only if srun provides a PMI server, as with --mpi=pmix.
     lacks_server = place is not None and place.source.startswith("SLURM_") and not _SERVERS & environ.keys()
     return None if place is None or lacks_server or place.local_size == place.size else place
 
 
 def canonical_addresses(addresses: Iterable[str]) -> list[str]:
-    """Return addresses with the same spelling in all workers of a job; over several hosts, they are kept."""
+    """Return addresses in a form that all workers of a job share; addresses of several hosts are returned unchanged."""
     spelling = str if hosts_placement(os.environ) else canonical_address
     return [spelling(address) for address in addresses]
 

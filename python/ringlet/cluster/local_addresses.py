@@ -22,14 +22,14 @@ def _host_and_port(address: str) -> tuple[str, str]:
 
 
 def canonical_address(address: str) -> str:
-    """Return ``localhost:port`` for an address that reaches the same port of this machine, and any other unchanged."""
+    """Return ``localhost:port`` if an address reaches this port of this machine; otherwise return the address."""
     host, port = _host_and_port(address)
     return f"localhost:{port}" if _is_localhost(host) else address
 
 
 @functools.cache
 def _is_localhost(host: str) -> bool:
-    # Of the loopback network, only one address per family reaches what listens at localhost.
+    # A server that listens at localhost is reachable through only one loopback address of each family.
     mains = ("127.0.0.1", "::1")
     return _is_named_here(host) or any(
         _is_own(address) and (not address.is_loopback or str(address) in mains) for address in _resolved(host)

@@ -78,14 +78,13 @@ class RegisteredTasks:
         return [self._registrations[self._job.rank_of(task)].channel for task in self._job.tasks if task[0] == job]
 
 
-# The workers and parameter servers of one coordinator.
 Tasks: TypeAlias = LocalCluster | RegisteredTasks
 
 
 def _close(registrations: _Registrations, server: RegistrationServer, pid: int) -> None:
-    if pid != os.getpid():  # a forked child, where another thread's lock would never be released
+    if pid != os.getpid():  # in a forked child, a lock held by another thread is never released
         return
-    server.close()  # first, so that no server registers with this coordinator any more
+    server.close()  # closed first, so that no more servers register
     registrations.close()
 
 
@@ -96,7 +95,7 @@ class _Registrations:
         self._job = job
         self._changed = threading.Condition()  # guards the attributes below
         self._current: dict[int, Registration] = {}
-        self._arrived: dict[int, Registration] = {}  # not yet current
+        self._arrived: dict[int, Registration] = {}  # registrations that are not current yet
         self._is_closed = False
 
     def __getitem__(self, rank: int) -> Registration:

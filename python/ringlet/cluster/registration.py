@@ -42,8 +42,8 @@ _log = logging.getLogger(__name__)
 
 _FIRST_PAUSE_SECONDS = 0.005
 _LONGEST_PAUSE_SECONDS = 0.1
-_ANSWER_SECONDS = 5.0  # for the reply of a listening coordinator
-_END_SECONDS = 1.0  # to join a stopping thread
+_ANSWER_SECONDS = 5.0  # timeout for the coordinator's reply
+_END_SECONDS = 1.0  # timeout for joining the thread
 
 
 Task = tuple[str, int]

@@ -1,4 +1,4 @@
-"""Task validation: checks of a cluster and a task; each fault carries its path in a ``TF_CONFIG``."""
+"""Task validation: checks of a cluster and a task. Errors name the path in a ``TF_CONFIG``."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _numbers(count: int) -> str:
 
 
 def _nearest(task_type: str) -> str | None:
-    from difflib import get_close_matches  # imported here because it is needed for faults only
+    from difflib import get_close_matches  # imported here because only errors need it
 
     return next(iter(get_close_matches(task_type.lower(), TASK_TYPES, n=1)), None)
 

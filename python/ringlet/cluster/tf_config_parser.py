@@ -1,4 +1,4 @@
-"""TF_CONFIG parser: reads the environment variable ``TF_CONFIG``; errors name the place of a fault."""
+"""TF_CONFIG parser: reads the environment variable ``TF_CONFIG``. Errors name the faulty value."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _EXAMPLE = {
 # The keys that TensorFlow, its estimators and Google's training services write; other keys may be misspelled.
 _KEYS = {"cluster", "task", "environment", "rpc_layer", "session_master", "eval_session_master", "master", "service"}
 _KEYS |= {"job", "model_dir"}
-_SYNONYMS = {"index": ("id", "task_id", "rank")}  # keys that are written for another one, but do not resemble it
+_SYNONYMS = {"index": ("id", "task_id", "rank")}  # wrong keys that do not resemble the right one
 _LONGEST_EXAMPLE = 400  # longest correction in a message, in characters; a longer one is replaced by an example
 
 
@@ -55,7 +55,7 @@ class TFConfig:
 
     @functools.cached_property
     def cluster_spec(self) -> ClusterSpec:
-        """The cluster; empty if the text has none."""
+        """The cluster; empty if the text has no cluster."""
         if "cluster" not in self._whole:
             self._check_spelling("cluster", [], self._whole, _KEYS)
             if unknown := sorted(self._whole.keys() - _KEYS):
@@ -71,7 +71,7 @@ class TFConfig:
 
     @functools.cached_property
     def task_type(self) -> str | None:
-        """The job of the task; None if the text has none."""
+        """The job of the task; None if the text has no task."""
         value = self._task_value("type")
         if value is None:
             return None
@@ -81,7 +81,7 @@ class TFConfig:
 
     @functools.cached_property
     def task_id(self) -> int | None:
-        """The index of the task; None if the text has none."""
+        """The index of the task; None if the text has no task."""
         value = self._task_value("index")
         keys = ["task", "index"]
         allowed = "an integer: 0, 1, 2 and so on for the tasks of a job"
@@ -231,7 +231,7 @@ def _place_of(whole: object, name: str) -> list[object]:
 
 
 def _heading(config: dict[str, Any], fault: Fault) -> str:
-    """Return the words before a corrected configuration.
+    """Return the text that precedes a corrected configuration in a message.
 
     The index that the task should have is unknown if its job has several tasks.
     """

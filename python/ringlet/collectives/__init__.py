@@ -35,6 +35,6 @@ __all__ = [
     "init_process_group",
 ]
 
-# Single-process programs do not need the rendezvous.
+# Loaded on first use, because single-process programs do not need the rendezvous.
 __getattr__ = load_on_use(__name__, {"init_process_group": "process_group"})
 __dir__ = list_public(__name__)

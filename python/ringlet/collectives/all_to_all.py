@@ -84,7 +84,7 @@ def _exchange_unequal(
 
 
 def _check_blocks(layouts: Array, num_ranks: int) -> None:
-    """Raise if the blocks cannot be joined; each row of `layouts` has a rank's counts, rows and other sizes."""
+    """Raise an error if blocks cannot be joined; each row of `layouts` has a rank's counts, rows and other sizes."""
     first = layouts[0].tolist()
     for rank, row in enumerate(layouts.tolist()):
         if row[:num_ranks] != first[:num_ranks]:

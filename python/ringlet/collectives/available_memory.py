@@ -24,7 +24,7 @@ _FILES: dict[str, tuple[_Files, _Files]] = {
 
 @dataclass(frozen=True)
 class AvailableMemory:
-    """The memory available to this process; `where` names what limits it, the machine or a control group."""
+    """The memory available to this process; `where` names the machine or the control group that limits it."""
 
     num_bytes: int
     where: str
@@ -44,7 +44,7 @@ def available_memory(root: Path = Path("/")) -> AvailableMemory | None:
 
 
 def check_available_memory(num_bytes: int, what: str) -> None:
-    """Raise if an allocation exceeds the available memory, because the system would kill a process instead.
+    """Raise an error if an allocation exceeds the available memory; otherwise the system would kill a process.
 
     Idle buffers of this process are freed first.
     """
@@ -63,7 +63,7 @@ def check_available_memory(num_bytes: int, what: str) -> None:
 
 
 def control_group_room(root: Path, controller: str) -> list[tuple[int, str]]:
-    """Return how much of ``"memory"`` or ``"pids"`` each control group of this process has left, with its name."""
+    """Return the remaining ``"memory"`` or ``"pids"`` of each control group of this process, with the group's name."""
     found = []
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, controllers, group = line.split(":", 2)

@@ -38,7 +38,7 @@ def as_buffer(value: Any, name: str = "the array") -> Array:
 
 
 def as_buffers(values: Sequence[Any]) -> list[Array]:
-    """Return :func:`as_buffer` of each value; messages name the position of an invalid one."""
+    """Return :func:`as_buffer` of each value; messages name the position of an invalid value."""
     if len(values) == 1:
         return [as_buffer(values[0])]
     return [as_buffer(value, f"array {number} of {len(values)}") for number, value in enumerate(values)]
@@ -151,7 +151,7 @@ class Outputs:
 def copy_if_partly_overlapping(out: Array, buffer: Array) -> Array:
     """Return `buffer`, or a copy if `buffer` and `out` overlap but are not the same memory.
 
-    In-place operation is safe element by element; a shifted overlap is not.
+    An elementwise operation in place is safe; on a shifted overlap it is not.
     """
     return buffer.copy() if overlaps_partly(out, buffer) else buffer
 
@@ -169,7 +169,7 @@ def copy_if_overlapping(out: Array | None, buffer: Array) -> Array:
 
 
 def is_view_of(array: Array, value: Any) -> bool:
-    """Return whether `array`, which :func:`as_ndarray` returned for `value`, is a view of it, not a copy."""
+    """Return whether `array`, which :func:`as_ndarray` returned for `value`, is a view of `value`."""
     return not array.size or np.may_share_memory(array, as_ndarray(value))
 
 

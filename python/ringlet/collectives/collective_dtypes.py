@@ -38,7 +38,7 @@ ML_NAMES = (
 )
 """The dtypes of ml_dtypes that collectives support."""
 
-# Kind of dtype: the operations it supports.
+# The operations that each kind of dtype supports.
 _OPS: dict[str, frozenset[Op]] = {
     "bool": frozenset({Op.MIN, Op.MAX, Op.AND, Op.OR, Op.XOR}),
     "integer": frozenset(Op),
@@ -76,7 +76,7 @@ def is_supported(dtype: DType, op: Op) -> bool:
 
 
 def native(dtype: DType) -> DType:
-    """Return a dtype in native byte order; the same object if it already is."""
+    """Return a dtype in native byte order; return a native dtype unchanged."""
     # The core does not parse "<" and ">", which buffers may carry even for native order. Dtypes of ml_dtypes have
     # neither, and newbyteorder() would turn them into raw bytes.
     return dtype if dtype.byteorder in "=|" else dtype.newbyteorder("=")

@@ -252,7 +252,7 @@ def _permute(core: _core.Member, x: Any, pairs: list[tuple[int, int]], out: Arra
 
 def _all_gather_to_own(core: _core.Member, x: Any, buffer: Array, axis: int, kind_name: str) -> Any:
     """Gather into memory of this rank; a preceding step exchanges the sizes."""
-    # The barrier detects ranks that skip the size exchange, and would mistake the sizes for arrays.
+    # Detects ranks that skip the size exchange, which would otherwise mistake the sizes for arrays.
     core.barrier(f"all_gather({kind_name}, axis={axis})")
     sizes = core.all_gather(np.array([buffer.shape[axis]]), 0, None)
     shape = (*buffer.shape[:axis], int(sizes.sum()), *buffer.shape[axis + 1 :])

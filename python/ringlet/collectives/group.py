@@ -117,8 +117,8 @@ class Group:
         outs : sequence of ndarray, optional
             An array for the result of each rank; each may be the rank's own buffer.
         workers : int, optional
-            Maximum number of threads, including this one; the number of cores by default. Small arrays use one thread.
-            The bits of the result do not depend on `workers`.
+            Maximum number of threads, including the caller's; the number of cores by default. Small arrays use one
+            thread. The bits of the result do not depend on `workers`.
 
         Returns
         -------
@@ -189,7 +189,7 @@ class Group:
     def abort(self, reason: str) -> None:
         """Make all waiting and later calls raise `CollectiveAborted` with this reason.
 
-        Without effect if the group has already failed.
+        No effect if the group has already failed.
         """
         self._core.abort(as_text(reason))
 

@@ -21,7 +21,7 @@ class Member(Reductions, DataMovement, RootedCollectives, MessagePassing, Shutdo
     in time; the group has then failed. An `InvalidArgumentError` about this rank's arguments alone is raised before
     the call starts, so that the rank may call again.
 
-    After a call that raised, the contents of its outputs are undefined.
+    After a call that raised an error, the contents of its outputs are undefined.
 
     Arrays may be of any memory layout, and of the dtypes bool, int8 to int64, uint8 to uint64, float16 to float64,
     complex64, complex128 and, where ml_dtypes is installed, its bfloat16 and float8. Inputs must not be written to
@@ -129,7 +129,7 @@ class Member(Reductions, DataMovement, RootedCollectives, MessagePassing, Shutdo
         return self._close_with_self(member)
 
     def depart(self, reason: str) -> None:
-        """Declare that this rank makes no more calls, so that ranks that wait for it raise instead.
+        """Declare that this rank makes no more calls, so that ranks that wait for it raise an error.
 
         Parameters
         ----------

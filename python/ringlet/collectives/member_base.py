@@ -74,7 +74,7 @@ class MemberBase:
         self.num_ranks: int = core.num_ranks
 
     def _close_with_self(self, part: Part) -> Part:
-        """Register a member of a subgroup to be closed together with this one; return it."""
+        """Register a member of a subgroup, to be closed together with this member; return it."""
         if self._parts is None:
             self._parts = weakref.WeakSet()
         self._parts.add(part)

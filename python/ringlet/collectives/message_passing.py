@@ -102,7 +102,7 @@ class MessageWork(Work[T]):
         if self._withdraw is None or self._received is None:
             raise error
         if not self._withdraw(self._received, error):
-            super()._is_done_after(math.inf)  # the message is arriving already
+            super()._is_done_after(math.inf)  # waits for the message, which is already arriving
 
 
 class MessagePassing(MemberBase):
@@ -252,7 +252,7 @@ def _tag_of(tag: Any) -> int:
 def stored_by(
     received: Future[Any], store: Callable[[Any], T], as_error: Callable[[BaseException], BaseException] | None = None
 ) -> Future[T]:
-    """Return a future with the result of `store`, called with the result of `received` once that is done."""
+    """Return a future with the result of `store`, called with the result of `received` once `received` is done."""
     from concurrent.futures import Future
 
     stored: Future[T] = Future()

@@ -62,7 +62,7 @@ class OperationQueue:
     def __init__(self, group: _core.Group, rank: int) -> None:
         self._group: _core.Group | None = group
         self._rank = rank
-        # Converts the error of a call to the one that is raised.
+        # Converts a call's error to the error that the caller receives.
         self.as_error: Callable[[BaseException], BaseException] = lambda error: error
         self._generation = _generation
         self._queue: queue.SimpleQueue[tuple[str, Future[Any], Callable[[], Any], int] | None] = queue.SimpleQueue()
@@ -79,11 +79,11 @@ class OperationQueue:
         """Start a call; it is done on return unless `is_async`."""
         if self._generation != _generation:
             self._turn = threading.RLock()  # the parent's lock may never be released in this process
-            return self._run_now(call)  # raises
+            return self._run_now(call)  # raises an error in a forked process
         if not (is_async or self._unfinished) or threading.current_thread() is self._thread:
             return self._run_now(call)
         done: Future[Any] = Future()
-        place = _core.note_place()  # of the program, for the flight recorder
+        place = _core.note_place()  # the program's line, for the flight recorder
         with self._lock:
             if self._is_closed:  # the thread no longer takes calls
                 return Finished(None, FailedPreconditionError(f"rank {self._rank} has closed its group: {_REMEDY}"))

@@ -16,7 +16,7 @@ from ringlet.errors import InvalidArgumentError
 
 
 def make_plan(core: _core.Member, x: Any, op: Op, algorithm: Algorithm, out: Array | None) -> Callable[[], Array]:
-    """Return a callable that all-reduces the current contents of an array: the core's, or a :class:`StagedPlan`."""
+    """Return a callable that all-reduces an array's current contents: the core's plan, or a :class:`StagedPlan`."""
     try:
         return core.plan_all_reduce(x, op.value, algorithm.value, out)
     except _core.Unusable:

@@ -32,7 +32,7 @@ NUM_RANKS_VARIABLE = "RINGLET_NUM_RANKS"
 # Maximum number of ranks in all processes of a group.
 MOST_RANKS = 4096
 
-# Minimum time for processes that rendezvoused just before the deadline to map each other's memory.
+# Minimum time to map each other's memory, for processes that rendezvoused just before the deadline.
 _LAST_MOMENT_SECONDS = 0.2
 
 
@@ -188,7 +188,7 @@ def _join(connected: ConnectedGroup, num_ranks: int, deadline: Deadline) -> _Pro
     inboxes: dict[int, ProcessInbox] = {}
     try:
         stall_seconds = report_stalls()
-        # Before the group forms, so that a rank that has joined can send to all.
+        # Created before the group forms, so that each joined rank can send to all ranks.
         inboxes = process_inboxes(connected, deadline.seconds)
         processes = [
             (list(peer.ranks), peer.identity.pid, peer.identity.host, *peer.take()) for peer in connected.peers

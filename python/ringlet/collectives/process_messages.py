@@ -106,7 +106,7 @@ class ProcessInbox:
             with contextlib.suppress(OSError):  # an error here must not hide the loss of the rank
                 ended = select.poll()
                 ended.register(pidfd, select.POLLIN)
-                if ended.poll(_LAST_MOMENT_MILLISECONDS):  # wait: a process closes its sockets before it ends
+                if ended.poll(_LAST_MOMENT_MILLISECONDS):  # a process closes its sockets shortly before it ends
                     how = _core.Pidfd(os.dup(pidfd), process.pid).how_it_ended()
         number = (self._numbers or self._mailbox.numbers)[rank]
         text = f"rank {number} ({process}) {how}: the message of this rank cannot be delivered. Start the job again."

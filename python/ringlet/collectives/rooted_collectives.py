@@ -226,7 +226,7 @@ def _receive_block(core: _core.Member, root: int, axis: Any, out: Array | None) 
         block = core.scatter(None, root, None, None)
         return np.moveaxis(block, 0, axis) if axis else block
     output = Output(out, axis=axis)
-    axis_in(out.ndim, axis)  # blocks have the same axes as the root's array
+    axis_in(out.ndim, axis)  # blocks have as many dimensions as the root's array
     _compare_axes(core, axis)
     core.scatter(None, root, None, output.direct)
     return output.store()

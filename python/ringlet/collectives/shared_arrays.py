@@ -13,7 +13,7 @@ from ringlet import _core
 from ringlet.collectives.argument_parsing import whole_number_of
 from ringlet.errors import InvalidArgumentError
 
-MOST_BYTES = 1 << 40  # maximum size of one array: its offset must fit in a word
+MOST_BYTES = 1 << 40  # maximum size of one array in bytes
 
 # Minimum size for which the available memory is checked; for less, the check would cost more than the allocation.
 _CHECKED_BYTES = 1 << 22

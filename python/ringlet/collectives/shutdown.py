@@ -82,7 +82,7 @@ class Shutdown(MemberBase):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the member; after an exception first abort the process group, so that other ranks raise."""
+        """Close the member; after an exception first abort the process group, so that other ranks raise an error."""
         if error is None:
             self.close()
             return

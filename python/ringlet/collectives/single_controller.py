@@ -45,8 +45,8 @@ def all_reduce_buffers(
     out : ndarray, optional
         Array for the result; may be one of `arrays`.
     workers : int, optional
-        Maximum number of threads, including this one; the number of cores by default. Small arrays use one thread. The
-        bits of the result do not depend on `workers`.
+        Maximum number of threads, including the caller's; the number of cores by default. Small arrays use one
+        thread. The bits of the result do not depend on `workers`.
 
     Returns
     -------

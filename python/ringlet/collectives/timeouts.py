@@ -38,7 +38,7 @@ def default_timeout_seconds(environ: Mapping[str, str] | None = None) -> float:
     inf
     """
     if environ is None:
-        # Every strategy and every group of processes reads the time-out.
+        # Checked here, because every strategy and every process group reads the time-out.
         warn_if_misspelt()
         stall_seconds()  # raises an error if the value is invalid
     given = os.environ if environ is None else environ

@@ -86,7 +86,7 @@ class Work(Generic[T]):
         return result
 
     def is_done(self) -> bool:
-        """Return whether the call has returned or raised.
+        """Return whether the call has returned or raised an error.
 
         Examples
         --------
@@ -101,7 +101,7 @@ class Work(Generic[T]):
 
     @traced("wait", "wait")
     def _is_done_after(self, seconds: float) -> bool:
-        from concurrent.futures import TimeoutError as Late  # the built-in TimeoutError from Python 3.11 on
+        from concurrent.futures import TimeoutError as Late  # TimeoutError is the built-in class from Python 3.11 on
 
         with contextlib.suppress(Late):
             self._future.exception(None if seconds > threading.TIMEOUT_MAX else seconds)

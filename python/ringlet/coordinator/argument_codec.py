@@ -71,7 +71,7 @@ class Functions:
             return known[1]
         name = str(getattr(function, "__qualname__", None) or repr(function))
         sent = SentFunction(pack_value(function), name, code_digest(function))
-        with contextlib.suppress(TypeError):  # without weak references: not cached, as the id may be reused
+        with contextlib.suppress(TypeError):  # objects without weak references are not cached, because ids are reused
             self._known[key] = weakref.ref(owner, lambda _: self._known.pop(key, None)), sent
         return sent
 

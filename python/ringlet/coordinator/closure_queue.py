@@ -21,20 +21,20 @@ class ClosureQueue:
     """A thread-safe queue of at most `most_queued` closures.
 
     A closure is queued, then in flight on a worker, then finished, failed, cancelled, or queued again at its former
-    place. The first error is kept until `put`, `join` or `is_done` raises it. First, they wait for the
-    closures in flight, which workers cancel if possible, then cancel the queued ones and clear the error. The error of
+    position. The first error is kept until `put`, `join` or `is_done` raises it. These methods first wait for the
+    closures in flight, which workers cancel if possible, then cancel queued closures and clear the error. The error of
     `end` is permanent. `on_work` is called with the lock held when closures may be taken or recalled.
     """
 
     def __init__(self, on_work: Callable[[], None], most_queued: int = MOST_QUEUED) -> None:
         self._on_work = on_work
         self._most_queued = most_queued
-        # Held by join(), so that closures scheduled by other threads do not prolong it.
+        # Held by join(), so that closures scheduled by other threads do not prolong the call.
         self._entrance = threading.Lock()
         self._lock = threading.Lock()
         self._has_changed = threading.Condition(self._lock)
         self._queued: collections.deque[Closure] = collections.deque()
-        self._returned: list[Closure] = []  # a heap, whose closures all precede the queued ones
+        self._returned: list[Closure] = []  # a heap; these closures precede all queued closures
         self._num_in_flight = 0
         self._num_waiting = 0
         self._error: Any = None
@@ -107,7 +107,7 @@ class ClosureQueue:
             self._has_changed.notify_all()
 
     def put_back(self, closures: Iterable[Closure]) -> None:
-        """Queue closures in flight again, at their former places; cancel them if all are being cancelled."""
+        """Queue closures in flight again, at their former positions; cancel them if all are being cancelled."""
         with self._lock:
             for closure in closures:
                 if self.is_cancelling or self._final is not None:
@@ -150,7 +150,7 @@ class ClosureQueue:
             self._num_waiting -= 1
 
     def _raise_error(self) -> None:
-        """Raise the error if one is kept: wait for closures in flight, cancel the queued ones, and clear the error."""
+        """If an error is kept, wait for closures in flight, cancel queued closures, clear the error and raise it."""
         # One thread at a time: closures queued after the error was raised must not be cancelled.
         self._wait_until(lambda: not self.is_cancelling)
         if not self._has_error:

@@ -11,7 +11,7 @@ from ringlet.errors import CancelledError
 
 
 class Closure:
-    """A function with its arguments, and a weak reference to its RemoteValue; `number` is its place in the schedule.
+    """A function with its arguments, and a weak reference to its RemoteValue; `number` is its position in the schedule.
 
     `num_losses` is the number of workers that have exited while they may have been running the closure.
     """

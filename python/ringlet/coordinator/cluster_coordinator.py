@@ -288,7 +288,7 @@ def _check_callable(fn: Any, caller: str) -> None:
 def _claim(tasks: Tasks, coordinator: ClusterCoordinator) -> None:
     """Record the coordinator of a cluster; raise an error if the cluster has another coordinator."""
     if _claimed.get(id(tasks)) is not None:
-        gc.collect()  # frees the other coordinator if it is unreachable
+        gc.collect()  # frees the recorded coordinator if it is unreachable
     if _claimed.get(id(tasks)) is not None:
         raise FailedPreconditionError(
             "the cluster of this resolver is used by the coordinator of another strategy: create another resolver, or "

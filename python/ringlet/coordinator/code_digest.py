@@ -32,5 +32,5 @@ def _described(code: types.CodeType) -> str:
 def _constant(value: Any) -> str:
     if isinstance(value, types.CodeType):
         return _described(value)
-    # The order of a set differs between processes.
+    # Sorted, because the order of a set differs between processes.
     return repr(sorted(map(_constant, value)) if isinstance(value, frozenset) else value)

@@ -33,13 +33,13 @@ _log = logging.getLogger(__name__)
 _MOST_LOSSES = 8
 # A worker is not restarted after this many consecutive processes have exited before their first message.
 _MOST_FAILED_STARTS = 5
-_LOOK_MILLISECONDS = 10  # polling interval while closures may be stuck behind another one
+_LOOK_MILLISECONDS = 10  # polling interval while closures may be stuck behind a running closure
 _SLOW_LOOK_MILLISECONDS = 1000  # polling interval while closures run
 # Interval of heartbeat requests to a silent worker, and their minimum number before it counts as lost. Requests are
 # counted, because the clock also advances while this process and the worker are stopped together.
 _ASK_SECONDS = 30.0
 _LEAST_ASKS = 4
-_HANGUP = getattr(select, "POLLRDHUP", 0)  # 0 elsewhere: POLLHUP is always reported
+_HANGUP = getattr(select, "POLLRDHUP", 0)  # 0 on systems without it, where poll() reports POLLHUP
 
 
 class Dispatcher:
@@ -74,7 +74,7 @@ class Dispatcher:
         self._timeout_seconds = default_timeout_seconds()
         self._stall_seconds = stall_seconds()
         self._ask_seconds = min(_ASK_SECONDS, self._timeout_seconds / _LEAST_ASKS)
-        self._final_error: BaseException = CancelledError(CANCELLED)  # used by leave()
+        self._final_error: BaseException = CancelledError(CANCELLED)
         self._thread = threading.Thread(target=self._run, name="ringlet-coordinator", daemon=True)
 
     def start(self) -> None:
@@ -164,7 +164,7 @@ class Dispatcher:
         ready = self._poll.poll(self._sleep_milliseconds())
         self._is_asleep = self._has_work = False
         for descriptor, _ in ready:
-            if descriptor in self._readers:  # an earlier reader may have removed it
+            if descriptor in self._readers:  # an earlier reader may have removed the descriptor
                 self._readers[descriptor]()
         self._make_calls()
         self._check_workers()
@@ -177,7 +177,7 @@ class Dispatcher:
         if self._has_work:
             return 0
         most_in_flight = max(len(connection.in_flight) for connection in self.connections)
-        if most_in_flight > 1:  # some closures may be stuck behind the running one
+        if most_in_flight > 1:  # closures may be stuck behind the running closure
             return _LOOK_MILLISECONDS
         ask_milliseconds = math.ceil(1000 * self._ask_seconds)
         return min(_SLOW_LOOK_MILLISECONDS, ask_milliseconds) if most_in_flight else ask_milliseconds
@@ -218,7 +218,8 @@ class Dispatcher:
         self._has_work = True
         if self._is_asleep:
             self._is_asleep = False
-            with contextlib.suppress(OSError):  # full: the thread wakes anyway; closed: the thread has ended
+            # If the socket is full, the thread wakes anyway; if it is closed, the thread has ended.
+            with contextlib.suppress(OSError):
                 self._wake_writer.send(b".")
 
     def _drain(self) -> None:

@@ -171,12 +171,12 @@ class RemoteValue(OpaqueValue):
 
 _lock = threading.Lock()
 _numbers = itertools.count()
-_first_number = 0  # of this process: values with lower numbers, created before a fork, are never set in this process
+_first_number = 0  # values with lower numbers were created before a fork, and are never set in this process
 
 
 def _begin_in_child() -> None:
     global _lock, _first_number
-    _lock = threading.Lock()  # another thread of the parent may have held the lock
+    _lock = threading.Lock()  # the parent may have forked while another thread held the lock
     _first_number = next(_numbers)
 
 

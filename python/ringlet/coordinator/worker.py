@@ -52,16 +52,16 @@ class Worker:
         self._pid = os.getpid()
         self._inbox: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
         self._lock = threading.Lock()  # guards the reports
-        self._waiting: dict[int, bool] = {}  # calls that have not begun; removing one claims it
+        self._waiting: dict[int, bool] = {}  # calls that have not begun; a thread claims a call by removing it
         self._reports = Batch()
         self._reported_at = 0.0
         self._functions: dict[int, Callable[..., Any]] = {}
         self._values: dict[int, Any] = {}
         self._variables: set[int] = set()
         self._unusable: dict[int, Exception] = {}  # the reason why a variable cannot be used on this worker
-        self._running: int | None = None  # the running call
-        self._thread_id = 0  # of the thread that runs functions
-        self._cancelled: frozenset[int] = frozenset()  # calls that end at the next check
+        self._running: int | None = None  # number of the running call
+        self._thread_id = 0  # id of the thread that runs functions
+        self._cancelled: frozenset[int] = frozenset()  # numbers of calls to cancel at the next check
         self._scope = contextlib.ExitStack()
         self._do = {
             Command.DEFINE: self._define,
@@ -191,7 +191,7 @@ class Worker:
             self._report(Reply.RESULT, item.number, (time.perf_counter() - began, header), buffers)
 
     def _check_cancelled(self) -> None:
-        # Dataset threads outlive the call that started them, so it is not cancelled in them.
+        # Only the thread that runs functions cancels: dataset threads outlive the call that started them.
         if self._running in self._cancelled and threading.get_ident() == self._thread_id:
             raise CancelledError(CANCELLED)
 
@@ -247,7 +247,7 @@ class Worker:
         name, digest, header = item.content
         try:
             function = unpack(header, item.buffers, self._resolve)
-        except (ClosureInputError, FailedPreconditionError) as error:  # their messages are complete
+        except (ClosureInputError, FailedPreconditionError) as error:  # errors whose messages are complete
             self._functions[item.number] = _refusing(error)
             return
         except Exception as error:
@@ -288,7 +288,7 @@ class Worker:
             try:
                 attach_table(item.number, descriptor)
                 self._variables.add(item.number)
-            except Exception as error:  # raised by functions that use the variable
+            except Exception as error:  # stored, and raised by functions that use the variable
                 self._unusable[item.number] = error
             finally:
                 os.close(descriptor)

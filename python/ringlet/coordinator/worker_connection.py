@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 # each.
 _BATCH_SECONDS = 0.004
 _MOST_IN_FLIGHT = 256
-# Time after which closures queued behind one that takes longer than expected are recalled.
+# If a worker with several closures sends no reply for this long, the closures that it has not begun are recalled.
 _STUCK_SECONDS = 0.02
 
 
@@ -69,7 +69,7 @@ class WorkerConnection:
         self.channel = channel
         self.replied_at = self.asked_at = time.monotonic()
         self.num_unanswered = 0
-        self.num_failed_starts += 1  # reset at the first message
+        self.num_failed_starts += 1  # reset to 0 when the worker sends its first message
         self._batch.add(Command.ENTER, None, strategy.header, strategy.buffers)
         for resource in self._live_resources():
             resource._unsettle()
@@ -149,7 +149,7 @@ class WorkerConnection:
             self._batch.add(Command.FETCH, resource._number)
 
     def is_stuck(self, now: float) -> bool:
-        """Return whether closures wait behind one that takes longer than expected."""
+        """Return whether closures have waited too long behind the running closure."""
         return len(self.in_flight) > 1 and not self._is_recalled and now - self.replied_at > _STUCK_SECONDS
 
     def is_slow(self, now: float, limit: float) -> bool:
@@ -161,7 +161,7 @@ class WorkerConnection:
         self._is_reported = True
         running = next(iter(self.in_flight.values()))
         state = ", and is stopped, by a signal or a debugger" if is_stopped else ""
-        # In this thread, which is Ringlet's, call_site() describes the main thread, which probably waits.
+        # This thread belongs to Ringlet, so call_site() describes the main thread, which probably waits.
         place = call_site()
         state += f", {place}" if place else ""
         _log.warning("%s has run %s for %.0f s%s", self.name, running.function.name, now - self.replied_at, state)
@@ -237,12 +237,12 @@ class WorkerConnection:
     ) -> None:
         """Add a command; first send the batch if it is full."""
         if self._batch.is_full:
-            with contextlib.suppress(ChannelClosed):  # the next post() raises it again
+            with contextlib.suppress(ChannelClosed):  # the next post() raises the error again
                 self.post()
         self._batch.add(command, number, content, buffers, **more)
 
     def _has(self, kind: str, number: int, owner: Any) -> bool:
-        """Return whether the worker has an object, and record that it will have it while `owner` lives."""
+        """Return whether the worker has an object, and record that it keeps the object while `owner` exists."""
         key = kind, number
         if key in self._held:
             return True
@@ -274,7 +274,7 @@ class WorkerConnection:
 
     def _handle(self, item: Item) -> int:
         """Process one reply; return the number of finished closures."""
-        if item.kind == Reply.RETURNED:  # the answer to a heartbeat, which shows no progress
+        if item.kind == Reply.RETURNED:  # the reply to a heartbeat, which does not show progress
             returned = [self._take_in_flight(number, None) for number in item.content]
             self._queue.put_back(closure for closure in returned if closure is not None)
             return 0
@@ -323,7 +323,7 @@ class WorkerConnection:
         if closure is not None:
             self._expected_seconds -= self._expected.pop(number, 0.0)
             if seconds is not None:
-                self._is_recalled = False  # not earlier: closures sent before this reply would also be recalled
+                self._is_recalled = False  # not earlier, or closures sent before this reply would also be recalled
                 closure.function.took(seconds)
         return closure
 
@@ -334,7 +334,7 @@ class WorkerConnection:
 
 
 def _expected_seconds_of(closure: Closure) -> float:
-    # A closure that has lost its worker runs alone: unsent results are lost with a worker, so of several closures,
-    # the first in flight is not always the one that was running.
+    # A closure that has lost a worker is sent alone. Results that a worker has not sent are lost with it, so among
+    # several closures in flight, the one that was running could not be identified.
     seconds = closure.function.seconds
     return _BATCH_SECONDS if seconds is None or closure.num_losses else seconds

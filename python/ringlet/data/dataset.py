@@ -61,7 +61,7 @@ from ringlet.data.readers.parquet import from_parquet as _from_parquet
 class Dataset:
     """A sequence of elements, described by operations and computed during iteration (``tf.data.Dataset``).
 
-    A dataset is immutable: every operation returns a new one. Elements are arrays, or nests of arrays in tuples and
+    A dataset is immutable: every operation returns a new dataset. Elements are arrays, or nests of arrays in tuples and
     dictionaries. Elements are read-only. They are views of the source arrays where possible: a batch of consecutive
     rows copies nothing, and a shuffled batch is copied once.
 

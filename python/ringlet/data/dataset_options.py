@@ -118,10 +118,10 @@ class Options(OptionGroup):
     threading : ThreadingOptions
     experimental_distribute : DistributeOptions
     experimental_external_state_policy : ExternalStatePolicy or None
-        Policy for saving an iterator whose elements are computed by functions; None means FAIL if their code reads
-        variables or draws random numbers, else IGNORE.
+        Policy for saving an iterator whose elements are computed by functions; None means FAIL if the code of
+        these functions reads variables or draws random numbers, else IGNORE.
     autotune, dataset_name, experimental_optimization, experimental_slack, framework_type : object
-        Without effect, as are `experimental_symbolic_checkpoint` and `experimental_warm_start`.
+        No effect, like `experimental_symbolic_checkpoint` and `experimental_warm_start`.
 
     Examples
     --------

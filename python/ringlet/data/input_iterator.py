@@ -51,7 +51,7 @@ class InputIterator(Iterator[Nest]):
     @property
     def element_spec(self) -> Nest:
         """The specs of a step; raises AttributeError if the dataset has none."""
-        return self._dataset.element_spec  # type: ignore[attr-defined]  # raises AttributeError if it has none
+        return self._dataset.element_spec  # type: ignore[attr-defined]  # the error is documented
 
     def close(self) -> None:
         """Close the iterator and end the iteration; `initialize` restarts it."""

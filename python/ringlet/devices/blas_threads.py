@@ -61,7 +61,7 @@ def functions_of(kind: str, threading_layer: str, library: Any) -> BlasLibrary |
 
     `kind` is ``"openblas"``, ``"mkl"`` or ``"blis"``.
     """
-    # OpenBLAS built with OpenMP uses OpenMP's number of threads of the calling thread.
+    # OpenBLAS built with OpenMP uses the calling thread's OpenMP setting.
     names = _OPENMP if kind == "openblas" and threading_layer == "openmp" else _FUNCTIONS.get(kind)
     if names is None:
         return None
@@ -91,7 +91,7 @@ class BlasLimiter:
         self._num_modules = -1
         self._libraries: Sequence[BlasLibrary] = ()
         self._lock = threading.Lock()
-        # Keyed by run, not summed, so that a run interrupted in enter() can call leave() in any case.
+        # Stored by run instead of summed, so that leave() is correct after an interrupted enter().
         self._replicas: dict[object, int] = {}
         # Setter and previous value of each change, in order.
         self._changes: list[tuple[Callable[[int], Any], int]] = []
@@ -115,7 +115,7 @@ class BlasLimiter:
                     library.set_threads(limit)
 
     def leave(self, run: object) -> None:
-        """Record the end of a run; the last one restores the threads. A run that has not entered is ignored."""
+        """Record the end of a run; the end of the last run restores the threads. Ignored without :meth:`enter`."""
         with self._lock:
             self._replicas.pop(run, None)
             while self._changes and not self._replicas:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-# Returns the text of a file, None if it cannot be read.
+# Returns the text of a file, or None if the file cannot be read.
 ReadFile = Callable[[str], "str | None"]
 
 MEMBERSHIP_FILE = "/proc/self/cgroup"
@@ -56,7 +56,7 @@ def read_file(path: str) -> str | None:
 
 def _quotas(read: ReadFile) -> Iterator[tuple[float, str]]:
     for line in (read(MEMBERSHIP_FILE) or "").splitlines():
-        # hierarchy-ID:controllers:path. In cgroup v2 the ID is 0 and the controllers are empty: "0::/path".
+        # Format: hierarchy-ID:controllers:path. In cgroup v2 the ID is 0 and the controllers are empty: "0::/path".
         _, _, rest = line.partition(":")
         controllers, _, group = rest.partition(":")
         if not controllers:

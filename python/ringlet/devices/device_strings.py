@@ -62,7 +62,7 @@ class Device:
 
     @property
     def is_driven(self) -> bool:
-        """Whether Ringlet supports the type of the device; others are names for host memory."""
+        """Whether Ringlet supports the type of the device; other devices are names for host memory."""
         return self.kind in DRIVEN_TYPES
 
 

@@ -1,7 +1,7 @@
 """The exception classes of Ringlet.
 
-Each class derives from the builtin that a caller would guess. A class with the name of a class of ``tf.errors`` has the
-same meaning.
+Each class derives from the built-in exception that callers expect. A class with the name of a class of ``tf.errors``
+has the same meaning.
 """
 
 from __future__ import annotations

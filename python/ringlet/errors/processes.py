@@ -6,7 +6,7 @@ from __future__ import annotations
 class CollectiveMismatchError(RuntimeError):
     """The ranks of a group did not make the same call.
 
-    Raised on every rank of the group. The message lists the call of each rank, with its place in the program.
+    Raised on every rank of the group. The message lists the call of each rank, and where the program made it.
 
     Notes
     -----
@@ -32,7 +32,7 @@ class CollectiveMismatchError(RuntimeError):
 class CollectiveAborted(RuntimeError):
     """Another rank failed, so the collective of this rank cannot complete.
 
-    The message describes the first failure, which is the one to handle.
+    The message describes the first failure, which is the failure to handle.
 
     Notes
     -----
@@ -68,8 +68,8 @@ class UnavailableError(ConnectionError):
 class WorkerLostError(UnavailableError):
     """The process of another rank has exited or left the group, so the group is unusable.
 
-    Raised on every other rank, by the pending call and by all later ones. Start the job again, from its last checkpoint
-    if it has one.
+    Raised on every other rank, by the pending call and by all later calls. Start the job again, from its last
+    checkpoint if it has one.
 
     Attributes
     ----------
@@ -86,9 +86,9 @@ class WorkerLostError(UnavailableError):
     Notes
     -----
     Usual causes: the system killed the process for lack of memory (SIGKILL; see ``dmesg``), compiled code crashed
-    (SIGSEGV), a batch system ended the job (SIGTERM), or the worker returned or called `sys.exit` before the others.
-    ``ringlet run --restarts N`` restarts a failed job automatically; ``ringlet inspect`` shows the last call of each
-    rank.
+    (SIGSEGV), a batch system ended the job (SIGTERM), or the worker returned or called `sys.exit` before the other
+    workers. ``ringlet run --restarts N`` restarts a failed job automatically; ``ringlet inspect`` shows the last call
+    of each rank.
 
     Examples
     --------

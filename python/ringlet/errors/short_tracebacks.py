@@ -63,7 +63,7 @@ def _short(error: BaseException | None) -> Iterator[None]:
 
 
 def _short_tracebacks(error: BaseException) -> Iterator[tuple[BaseException, TracebackType | None]]:
-    """Yield an exception, and those from which Ringlet raised it, each with the traceback if it can be shortened."""
+    """Yield an exception and those from which Ringlet raised it, each with a traceback if it can be shortened."""
     seen: set[int] = set()
     link: BaseException | None = error
     while link is not None and id(link) not in seen and (short := short_traceback(link)) is not link.__traceback__:
@@ -75,7 +75,7 @@ def _short_tracebacks(error: BaseException) -> Iterator[tuple[BaseException, Tra
 
 def _asked_for_all() -> bool:
     """Return whether the user, a debugger or pytest requests the whole traceback."""
-    monitoring = getattr(sys, "monitoring", None)  # new in Python 3.12
+    monitoring = getattr(sys, "monitoring", None)  # sys.monitoring exists from Python 3.12 on
     return (
         os.environ.get(VARIABLE) == "full"
         or "PYTEST_CURRENT_TEST" in os.environ
@@ -86,14 +86,17 @@ def _asked_for_all() -> bool:
 
 
 def short_traceback(error: BaseException) -> TracebackType | None:
-    """Return the traceback without Ringlet's frames; all of it if the error is unexpected or no frame would remain."""
+    """Return the traceback without Ringlet's frames.
+
+    If the error is unexpected or no frame remains, return the whole traceback.
+    """
     frames = []
     trace = error.__traceback__
     while trace is not None:
         frames.append(trace)
         trace = trace.tb_next
     kept: list[TracebackType] = []
-    is_inside = False  # the frame belongs to Ringlet, or to the standard library called by Ringlet
+    is_inside = False  # whether the frame belongs to Ringlet, or to the standard library called by Ringlet
     for each in frames:
         is_own = each.tb_frame.f_code.co_filename.startswith(_PACKAGE)
         is_inside = is_own or (is_inside and not _is_of_a_user(each))
@@ -107,7 +110,7 @@ def short_traceback(error: BaseException) -> TracebackType | None:
 
 
 def _is_on_purpose(error: BaseException, last: TracebackType) -> bool:
-    """Return whether the error is documented, a KeyboardInterrupt, or a built-in one raised explicitly in `last`."""
+    """Return whether the error is documented, a KeyboardInterrupt, or a built-in exception raised in `last`."""
     if isinstance(error, KeyboardInterrupt) or any(map(_is_documented, type(error).__mro__)):
         return True
     from opcode import opmap

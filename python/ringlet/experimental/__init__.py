@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 # The older name of the same enumeration.
 CollectiveCommunication = CommunicationImplementation
 
-# Names imported on first use, and the modules that define them.
 _WORKERS = ".strategy.multi_worker.multi_worker_strategy"
 _LATE = {
     "MultiWorkerMirroredStrategy": f"{_WORKERS}:ExperimentalMultiWorkerMirroredStrategy",

@@ -20,8 +20,8 @@ def become(launcher: int, group: int, cores: list[int], command: list[str]) -> N
     `launcher` is the pid of the parent. The command starts with the full path of the program, which runs only on
     `cores`, or on any core if `cores` is empty.
     """
-    # The order matters: getppid() detects an earlier exit of the launcher; at a later exit, the reaper kills the group,
-    # which includes this process.
+    # The order matters: getppid() detects whether the launcher has already exited. If the launcher exits later, the
+    # reaper kills the group, which includes this process.
     try:
         os.setpgid(0, group)
     except OSError:  # the group has ended, so the launcher has exited or stopped the workers

@@ -72,13 +72,13 @@ class Inbox:
         self._changed = threading.Condition()
         self._waiting: list[Receive] = []
         self._stored: list[tuple[int, int, str, Any]] = []  # source, tag, description, content
-        self._connected: Mapping[int, object] = {}  # sources of other processes
+        self._connected: Mapping[int, object] = {}  # sources that are ranks of other processes
         self._ended: set[int] = set()
         self._refused: Exception | None = None  # the error of receives after `abort` or `close`
         self._is_closing = self._is_closed = False
 
     def join(self, rank: int, num_ranks: int, lost: Callable[[int], Exception], peers: Mapping[int, Inbox]) -> None:
-        """Assign a rank to this inbox; `peers` are the inboxes of all ranks in this process, including this one.
+        """Assign a rank to this inbox; `peers` are the inboxes of all ranks in this process, including this inbox.
 
         `lost` returns the error for a rank that has left or exited. Other errors name ranks by the attribute `numbers`.
         """
@@ -100,7 +100,7 @@ class Inbox:
         return done
 
     def receive(self, into: Place, text: str, source: int | None, tag: int) -> Future[int]:
-        """Start receiving from one source, or from any if it is None; the result of the future is the source."""
+        """Start receiving from one source, or from any if `source` is None; the result of the future is the source."""
         wanted = Receive(into, text, source, tag)
         with self._changed:
             if self._refused is not None:

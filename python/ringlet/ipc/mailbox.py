@@ -23,12 +23,12 @@ from ringlet.ipc.inbox import Inbox, Place, Receive, unsent_error
 from ringlet.ipc.unix_sockets import close_in_children, credentials
 
 _SHORT_BYTES = 48
-_HEADER = struct.Struct(f"<qQI{_SHORT_BYTES}s")  # tag, number of bytes, length of the description, its first bytes
-_HELLO = struct.Struct("<I")  # rank
-_BACKLOG = 4096  # connections of all ranks
+_HEADER = struct.Struct(f"<qQI{_SHORT_BYTES}s")  # tag, number of bytes, length of the description, and its first bytes
+_HELLO = struct.Struct("<I")  # rank of the connecting process
+_BACKLOG = 4096  # one connection for each rank
 _STORED_BYTES = 1 << 16  # maximum size of a message that is read before its receive starts
 _RETRY_SECONDS = 0.05
-_LAST_SECONDS = 1.0  # time to stop a thread whose write has failed
+_LAST_SECONDS = 1.0  # timeout for stopping a thread whose write has failed
 
 
 class Mailbox(Inbox):
@@ -73,7 +73,7 @@ class Mailbox(Inbox):
         return self._senders[target].send([header, name[_SHORT_BYTES:], data])
 
     def receive(self, into: Place, text: str, source: int | None, tag: int) -> Future[int]:
-        """Start receiving from one source, or from any; the result of the future is the source."""
+        """Start receiving from one source, or from any source; the result of the future is the source."""
         with self._changed:
             if not self._is_closed:
                 self._open()
@@ -105,7 +105,7 @@ class Mailbox(Inbox):
             os.close(self._wake_writer)
         for rank, fd in (self._pidfds or {}).items():
             if fd >= 0:
-                (self._pidfds or {})[rank] = -1  # before close(), after which another file may get this number
+                (self._pidfds or {})[rank] = -1  # reset before close(), after which another file may get this number
                 os.close(fd)
         return unfinished
 
@@ -155,7 +155,7 @@ class Mailbox(Inbox):
                 except OSError:
                     if self._is_closed:
                         return
-                    time.sleep(_RETRY_SECONDS)  # no free file descriptor
+                    time.sleep(_RETRY_SECONDS)  # no free file descriptor: retry
                     break
                 self._admit(connection)
             with self._changed:
@@ -191,7 +191,7 @@ class Mailbox(Inbox):
             if wanted is not None and place is not None:
                 if not _fill(connection, place):
                     with self._changed:
-                        self._waiting.append(wanted)  # _fail_hopeless() fails it
+                        self._waiting.append(wanted)  # _fail_hopeless() then fails the receive
                     break
                 wanted.finish(source)
                 continue

@@ -22,10 +22,10 @@ from ringlet.errors.notebook_cells import cell_or_file
 from ringlet.ipc.pickle_diagnostics import culprit, named
 
 _PROTOCOL = 5
-# Before the pickle: number of array buffers; number of other out-of-band buffers, which follow them; and for each of
-# the others one byte, 1 if it is writeable.
+# Precedes the pickle: the number of array buffers, the number of other out-of-band buffers, and for each of these one
+# byte, which is 1 if the buffer is writable. The other buffers follow the array buffers.
 _HEAD = struct.Struct("<II")
-# A parcel: size of the header, number of buffers; size of each buffer; the header; the buffers.
+# Layout of a parcel: size of the header, number of buffers; size of each buffer; the header; the buffers.
 _PARCEL = struct.Struct("<QQ")
 _SIZE = struct.Struct("<Q")
 
@@ -92,9 +92,9 @@ def _packer_class(base: Any) -> Any:
             self.arrays: list[Any] = []
             self.others: list[pickle.PickleBuffer] = []
             self._refer = refer
-            # NumPy is not imported here: workers start faster without it, and before it is imported no arrays exist.
+            # NumPy is not imported here: workers start faster without it, and no arrays exist before it is imported.
             self._array_type = getattr(sys.modules.get("numpy"), "ndarray", None)
-            # Each array is sent once, even if it occurs several times; it is kept alive, so that its id is not reused.
+            # Arrays that were sent, by id. Each array is sent once, and kept alive so that its id is not reused.
             self._known: dict[int, tuple[Any, Any]] = {}
             super().__init__(into, protocol=_PROTOCOL, buffer_callback=self.others.append)
 
@@ -142,7 +142,7 @@ class _Unpacker(pickle.Unpickler):
 def _bytes_of(array: Any) -> Any:
     import numpy as np
 
-    # Not a memoryview: the buffer protocol supports neither bfloat16 nor dates.
+    # Not a memoryview: the buffer protocol supports neither bfloat16 nor datetime64.
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8) if array.nbytes else np.empty(0, np.uint8)
 
 

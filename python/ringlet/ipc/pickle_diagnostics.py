@@ -11,13 +11,13 @@ _MOST_DEPTH = 20
 
 
 def named(value: object) -> str:
-    """Return the name of an object in messages: the name of a function or class, else of the object's class."""
+    """Return the name of an object in messages: a function's or class's own name, else the name of the class."""
     name = getattr(value, "__qualname__", None)
     return str(name) if isinstance(name, str) else f"an object of class {type(value).__qualname__}"
 
 
 def culprit(value: object, can_be_sent: Callable[[Any], bool], *, sends_code: bool = True) -> str:
-    """Return the name of the innermost object that cannot be pickled, and its place.
+    """Return the name of the innermost object that cannot be pickled, and its location.
 
     With `sends_code`, functions are pickled by value, with their variables, and not by name.
     """
@@ -39,7 +39,7 @@ def culprit(value: object, can_be_sent: Callable[[Any], bool], *, sends_code: bo
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the place and the value of each object that is pickled as part of another object."""
+    """Yield the location and the value of each object that is pickled as part of another object."""
     if isinstance(value, dict):
         yield from ((f"[{key!r}]", item) for key, item in value.items())
     elif isinstance(value, (list, tuple, set, frozenset)):

@@ -30,7 +30,7 @@ from ringlet.ipc.unix_sockets import (
 )
 
 _MOST_BYTES = 1 << 36  # largest total size of the buffers of one message
-_PARTS = 512  # buffers of one sendmsg(), at most IOV_MAX = 1024
+_PARTS = 512  # buffers per sendmsg() call; the limit is IOV_MAX = 1024
 _DESCRIPTOR_SPACE = descriptor_space(MOST_DESCRIPTORS)
 _RETRY_SECONDS = 0.002
 _GONE = "has closed its connection"
@@ -207,7 +207,7 @@ class LocalChannel:
 
     @contextlib.contextmanager
     def _while_open(self) -> Iterator[None]:
-        # Checked before the lock, too: in a forked child, another thread's lock would never be released.
+        # Also checked without the lock: in a forked child, a lock held by another thread is never released.
         self._check_open()
         with self._lock:
             self._check_open()
@@ -270,7 +270,7 @@ def _reason(error: OSError) -> str:
 # Header, buffers, number of descriptors.
 Frame = tuple[bytes, list[npt.NDArray[np.uint8]], int]
 
-# Minimum size of parts that are received directly into their memory; smaller ones are received together, and copied.
+# Minimum size of parts that are received directly into their memory; smaller parts are received together and copied.
 _IN_PLACE_BYTES = 16384
 _INBOX_BYTES = 65536
 

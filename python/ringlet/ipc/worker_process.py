@@ -23,7 +23,7 @@ def signal_name(number: int) -> str:
     """Return the name of a signal."""
     try:
         return signal.Signals(number).name
-    except ValueError:  # real-time signals have numbers only
+    except ValueError:  # real-time signals have no names
         return f"signal {number}"
 
 
@@ -53,7 +53,7 @@ class Worker:
 
     def __post_init__(self) -> None:
         self.pidfd = None
-        with contextlib.suppress(AttributeError, OSError):  # not on Linux, on an old kernel, or in a sandbox
+        with contextlib.suppress(AttributeError, OSError):  # not Linux, an old kernel, or a sandbox
             self.pidfd = os.pidfd_open(self.process.pid)
 
     def has_ended(self) -> bool:
@@ -112,7 +112,7 @@ class WorkerProcessGroup:
 
     def close(self) -> None:
         """Kill the remaining processes of the group, idempotently."""
-        if self._process.returncode is None:  # not reaped: the id is still the group's, even if the leader was killed
+        if self._process.returncode is None:  # not reaped: the group still owns the id, even if its leader was killed
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.group, signal.SIGKILL)
         assert self._process.stdin is not None

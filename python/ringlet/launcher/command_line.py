@@ -22,7 +22,7 @@ from typing import NoReturn
 WRONG_USE = 2
 _LONGEST_QUOTE = 40
 
-# Sub-command: its file in the folder `commands`, and its description.
+# Subcommand -> file in the folder `commands`, and description.
 _COMMANDS = {
     "run": ("run_command", "run a script on several worker processes, of this machine or of several"),
     "inspect": ("inspect_command", "show what each rank of a running or ended job did last"),
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not given or given[0] not in _COMMANDS:
         return _without_command(given)
     file, summary = _COMMANDS[given[0]]
-    # Ctrl-C is deferred: extension modules that it interrupts while they load raise other errors.
+    # Ctrl-C is deferred, because extension modules raise other errors if they are interrupted while loading.
     signals = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         module = importlib.import_module(f"{__package__}.commands.{file}")

@@ -44,7 +44,7 @@ def cores_of_workers(bind: str, num_workers: int, replicas: int | None, option: 
 
 
 def divided(units: Sequence[Sequence[int]], num_workers: int) -> list[list[int]]:
-    """Return the threads of each worker: those of an equal share of adjacent units, or of a unit that workers share."""
+    """Return the threads of each worker: an equal share of adjacent units, or a unit that workers share."""
     shares = []
     for worker in range(num_workers):
         first, end = (len(units) * number // num_workers for number in (worker, worker + 1))

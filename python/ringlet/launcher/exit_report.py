@@ -18,7 +18,7 @@ _LOST = re.compile(r"\(pid (\d+) on [^)]*\) (?:exited with status 0|closed its c
 _CLOSED = re.compile(
     r"CollectiveMismatchError: .* waits for ranks that make no more calls: .*\brank (\d+) \(closed its group "
 )
-# Errors and notes about calls that other processes had not made.
+# Errors and notes about calls that other processes did not make.
 _WAITED = re.compile(r"DeadlineExceededError: .* waited ([^ ]+ s) for (.*)")
 _INTERRUPTED = re.compile(r"^(?:[\w.]+: )?(.* was interrupted while it waited for (.*[^.\n]))", re.MULTILINE)
 _PID = re.compile(r"\(pid (\d+)\b")
@@ -61,7 +61,8 @@ class Ending:
         """Whether the worker failed by itself, and not because of a signal from the launcher."""
         if self.status == 0 or self.asked_at is None:
             return self.status != 0
-        # After the launcher's SIGTERM, a nonzero status alone does not count: a signal handler may exit with one.
+        # After the launcher's SIGTERM, a nonzero status alone is not a failure, because a signal handler may exit
+        # with it.
         return (bool(self.words) or self.has_raised) and (self.status > 0 or self.at < self.asked_at)
 
     @property
@@ -84,7 +85,7 @@ def first_failure(endings: Sequence[Ending]) -> Ending | None:
 def shown_failure(endings: Sequence[Ending], received: int | None) -> Ending | None:
     """Return the worker whose traceback is shown: the first failure; after Ctrl-C, a worker that others waited for."""
     _, late = interrupted_call(endings) if received == signal.SIGINT else ("", [])
-    # A worker that the interruption of another one reached in a call did not hold up the job.
+    # A worker whose call failed because another worker was interrupted did not delay the job.
     return next((ending for ending in late if ending.words and not ending.follows), first_failure(endings))
 
 
@@ -108,7 +109,7 @@ def summary(endings: Sequence[Ending], received: int | None, num_workers: int) -
         why = "Ctrl-C" if received == signal.SIGINT else signal_name(received)
         line = f"{why}: {'all ' if len(endings) > 1 else ''}{_number(len(endings))} ended"
         killed = sorted(ending.worker for ending in endings if ending.status == -signal.SIGKILL)
-        if killed and received != signal.SIGINT:  # a second Ctrl-C kills earlier
+        if killed and received != signal.SIGINT:  # after SIGINT, a second Ctrl-C may have killed them earlier
             line += f"; {workers_text(killed)} had not ended within --grace-seconds and {_was(killed)} killed"
         text, _ = interrupted_call(endings) if received == signal.SIGINT else ("", [])
         shown = shown_failure(endings, received)

@@ -180,7 +180,7 @@ class LaunchJob:
                 on_error.callback(make(index, reader).close)
                 ends.append(writer)
             # Workers import modules from this process's path.
-            path = list(filter(_is_text, sys.path))  # imports also skip entries that are not str
+            path = list(filter(_is_text, sys.path))  # imports skip entries that are not str
             recorders, variables = self._recorders.add()
             program = f"import sys; sys.path[:] = {path!r}; from ringlet.launcher.worker_main import main; "
             return self._process_group.start(
@@ -199,7 +199,8 @@ class LaunchJob:
 
     def _new_output(self, stream: str) -> Callable[[int, int], OutputChannel]:
         def write(lines: bytes) -> None:
-            # Looked up for each write, and written as text, because notebooks and tests replace sys.stdout.
+            # The stream is looked up for each write and written to as text, because notebooks and tests replace
+            # sys.stdout.
             into = getattr(sys, stream)
             if lines and into is not None:
                 encoding = getattr(into, "encoding", None) or "utf-8"

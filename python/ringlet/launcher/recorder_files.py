@@ -13,11 +13,11 @@ from ringlet.observe.divergence import first_divergence, last_wait
 from ringlet.observe.recorder import Process, copy_memory, read_process
 from ringlet.observe.recorder_memory import VARIABLE, new_memory
 
-# Other descriptors that the launcher needs for each worker, and in total.
+# Other descriptors that the launcher needs for each worker, and for the whole job.
 _OTHERS_PER_WORKER, _OTHERS = 4, 64
 
 
-# A strategy's error lists the calls under other names and numbers than the recorders have.
+# The error of a strategy; its names and numbers of calls differ from the recorders' names and numbers.
 _CALLS_OF_A_STRATEGY = re.compile(r"\bthe (?:workers|replicas) did not make the same call \(")
 
 
@@ -72,13 +72,13 @@ class RecorderFiles:
     def _copies(self) -> dict[int, bytes]:
         copies = {}
         for index, descriptor in enumerate(self._descriptors):
-            with contextlib.suppress(DataLossError):  # the worker has created no group, or was killed as it did
+            with contextlib.suppress(DataLossError):  # the worker has created no group, or was killed before that
                 copies[index] = copy_memory(descriptor, f"worker {index}")
         return copies
 
 
 def _has_descriptors(num_workers: int) -> bool:
-    if not hasattr(os, "memfd_create"):  # not on Linux
+    if not hasattr(os, "memfd_create"):  # the system is not Linux
         return False
     import resource
 

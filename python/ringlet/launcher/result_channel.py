@@ -12,7 +12,7 @@ from ringlet.ipc.remote_exception import Failure
 from ringlet.launcher.exit_report import follows_another
 
 _READINGS = 16  # maximum number of consecutive reads of one pipe, for fairness among workers
-_PIPE_BYTES = 1 << 20  # large results need fewer reads than with the default
+_PIPE_BYTES = 1 << 20  # larger than the default, so that large results need fewer reads
 
 
 class ResultChannel:
@@ -24,7 +24,7 @@ class ResultChannel:
         self._parcel = ParcelReader()
         self._outcome: tuple[bool, Any] | None = None
         os.set_blocking(descriptor, False)
-        with contextlib.suppress(AttributeError, OSError):  # not on Linux, or above the user's limit of pipe memory
+        with contextlib.suppress(AttributeError, OSError):  # not Linux, or above the user's limit of pipe memory
             fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
     def fileno(self) -> int:

@@ -32,9 +32,10 @@ from ringlet.rendezvous.process_identity import start_ticks
 # and waiting ranks yield their core.
 _FLAGS = ("--with-ft", "ulfm", "--map-by", "slot", "--bind-to", "none", "--output", "tag")
 _SETTINGS = {"coll": "^han", "mpi_yield_when_idle": "1"}
-# The mark by which mpiexec begins a rank's line, and lines of mpiexec itself that do not help users.
+# Prefix that mpiexec adds to each line of a rank.
 _TAG = re.compile(rb"^\[(?:[^\]\n]*@)?\d+,(\d+)\]<std(?:out|err|diag)>: ?", re.MULTILINE)
-# Runs a rank, reports its exit status on standard error, and ends as the rank did; signals of mpiexec reach both.
+# Runs a rank, reports its exit status on standard error, and ends with the same status or signal. Signals from mpiexec
+# reach this script and the rank.
 _RANK = r"""
 trap : HUP INT TERM
 "$@"
@@ -49,13 +50,13 @@ _NOISE = re.compile(rb"^.*(?:plm:ssh: Warning|PRTE ERROR: Not found in file|NBC_
 # Variables of this process that ranks on other hosts receive.
 _PASSED = re.compile(r"RINGLET_|PYTHON|OMP_NUM_THREADS|OPENBLAS_|MKL_|BLIS_")
 _REPLACED = ("TF_CONFIG", "RINGLET_RANK", "RINGLET_NUM_RANKS")
-# Time limit for ranks of other hosts to exit after those of this host; it is sufficient even after a failure.
+# Time limit for ranks of other hosts to exit after the ranks of this host, sufficient even after a failure.
 _FOLLOW_SECONDS = 5.0
 _LOOK_SECONDS = 0.5
 
 
 def parsed_hosts(text: str) -> dict[str, int]:
-    """Return the hosts of ``a:4,b:4`` with their numbers of workers; a host without a number has one."""
+    """Return the hosts of ``a:4,b:4`` with their numbers of workers; a host without a number has one worker."""
     hosts: dict[str, int] = {}
     for part in text.split(","):
         name, _, number = part.strip().partition(":")
@@ -83,7 +84,7 @@ def mpiexec_command(job: Job, environ: Mapping[str, str]) -> tuple[list[str], di
         "PYTHONUNBUFFERED": "1",
         "RINGLET_JOB_ID": new_job_id(),
         "RINGLET_ATTEMPT": str(job.attempt),
-        # for torch.distributed, whose rank 0 listens there
+        # for torch.distributed, whose rank 0 listens at this address
         "MASTER_ADDR": environ.get("MASTER_ADDR", next(iter(job.hosts))),
         "MASTER_PORT": environ.get("MASTER_PORT", str(unused_port())),
         **({} if job.replicas is None else {"RINGLET_NUM_DEVICES": str(job.replicas)}),
@@ -126,7 +127,7 @@ def _run(job: Job, command: list[str], environment: dict[str, str]) -> Outcome:
     """
     out, err = NonblockingWriter(1), NonblockingWriter(2)
     ended: list[Worker] = []
-    endings: list[Ending] = []  # of the ranks
+    endings: list[Ending] = []
 
     def relay(writer: NonblockingWriter, lines: bytes) -> None:
         for _, rank, status in _STATUS.findall(lines):
@@ -179,7 +180,7 @@ def _run(job: Job, command: list[str], environment: dict[str, str]) -> Outcome:
 
 
 def _return_code(status: int) -> int:
-    """Return the ``Popen.returncode`` of a shell's exit status; programs use those above 143, such as 255, too."""
+    """Return the ``Popen.returncode`` for an exit status of a shell; statuses above 143 do not denote a signal."""
     return 128 - status if 128 < status < 144 else status
 
 
@@ -187,7 +188,7 @@ class _RanksHere:
     """The shells of the ranks that mpiexec has started on this host, each the leader of a process group."""
 
     def __init__(self) -> None:
-        self._seen: dict[int, int] = {}  # pid: start time
+        self._seen: dict[int, int] = {}  # pid -> start time
         self._ended_at: float | None = None
 
     def have_ended(self, mpiexec: int, seconds: float) -> bool:
@@ -204,7 +205,7 @@ class _RanksHere:
         """Kill the remaining ranks."""
         for pid, began in self._seen.items():
             if began and start_ticks(pid) == began:
-                with contextlib.suppress(ProcessLookupError):  # it has ended since
+                with contextlib.suppress(ProcessLookupError):  # the process has ended in the meantime
                     os.killpg(pid, signal.SIGKILL)
 
 
@@ -226,6 +227,6 @@ def _environment(pid: int) -> bytes:
 
 
 def _shown(lines: bytes) -> bytes:
-    """Return lines of mpiexec with the prefixes of workers, without exit statuses and its irrelevant warnings."""
+    """Return lines of mpiexec with the prefixes of workers, without exit statuses and irrelevant warnings."""
     lines = _STATUS.sub(lambda found: b"" if found[1] else b"\n", lines)  # a line may begin with other text
     return _TAG.sub(rb"[w\1] ", _NOISE.sub(b"", lines))

@@ -28,7 +28,7 @@ from ringlet.launcher.worker_environment import unused_port, worker_environment
 _MOST_BACKLOG_BYTES = 1 << 22
 # Intervals at which a progress bar is shown on a terminal and in a file.
 _STATE_SECONDS = {True: 1.0, False: 10.0}
-# Time to write the remaining output if the launcher was stopped and the reader does not read.
+# Timeout for writing the remaining output if the launcher was stopped and the reader does not read.
 _FLUSH_SECONDS = 0.3
 # Minimum time to print an uncaught exception, even if the grace period is shorter.
 _TRACEBACK_SECONDS = 0.3
@@ -41,8 +41,8 @@ class Job:
     Without `replicas`, the script sets their number. `grace_seconds` is the time that workers have to exit after a
     signal, or after one of them has raised an uncaught exception. The flight recorders are written to `log_folder` when
     the job fails or `recorder_signal` arrives. `attempt` counts the starts of the job, from 1. `hosts` maps hosts to
-    numbers of workers, which MPI starts; with `simulates_hosts`, the hosts are network namespaces of this one. `cores`
-    are those that each worker may use, empty for all.
+    numbers of workers, which MPI starts; with `simulates_hosts`, the hosts are network namespaces of this host. `cores`
+    are the cores that each worker may use, empty for all.
     """
 
     command: list[str]
@@ -99,7 +99,8 @@ class _Run:
     def __init__(self, job: Job) -> None:
         self._job = job
         self._out = NonblockingWriter(1)
-        # One writer keeps the order on a common terminal or file; otherwise each stream blocks only itself.
+        # If both streams go to the same terminal or file, one writer keeps their order; otherwise a blocked stream does
+        # not block the other stream.
         self._err = self._out if _is_same_file(1, 2) else NonblockingWriter(2)
         self._outputs: list[OutputChannel] = []
         self._errors: list[OutputChannel] = []
@@ -108,7 +109,7 @@ class _Run:
         self.reports = UncaughtReports()
         self.recorders = RecorderFiles(job.num_workers, os.environ)
         self._indices: dict[int, int] = {}  # running workers by pid
-        self._raised: dict[int, float] = {}  # by worker: time of its reported exception
+        self._raised: dict[int, float] = {}  # worker -> time of its reported exception
 
     def supervisor(self) -> Supervisor:
         """Create the supervisor, which has no workers yet."""
@@ -123,7 +124,7 @@ class _Run:
         )
 
     def start(self, supervisor: Supervisor, signals: Signals) -> None:
-        """Start all workers while supervising the started ones; stop early if the job ends."""
+        """Start all workers while supervising those already started; stop early if the job ends."""
         job_id, port = new_job_id(), unused_port()
         for index in range(self._job.num_workers):
             with contextlib.ExitStack() as on_error:
@@ -142,7 +143,8 @@ class _Run:
         if self._raised:
             supervisor.ask_to_end_after(max(self._job.grace_seconds, _TRACEBACK_SECONDS))
         if self._out.error is not None and signals.received is None:
-            # The reader has exited (`| head`), or the disk is full: end the job as SIGPIPE ends a single program.
+            # The reader has exited (`| head`), or the disk is full: end the job in the way that SIGPIPE ends a single
+            # program.
             signals.received = signal.SIGPIPE
             supervisor.ask_to_end(signal.SIGTERM)
         if first_failure(self._endings) is None:
@@ -196,7 +198,7 @@ class _Run:
         return summary(self._endings, self._received, self._job.num_workers)
 
     def _flush(self, writer: NonblockingWriter, signals: Signals) -> None:
-        # A slow reader gets all output, unless a signal ends this process.
+        # A slow reader receives all output, unless a signal ends this process.
         while not writer.flush(_FLUSH_SECONDS) and not signals.is_asked_to_end:
             pass
 

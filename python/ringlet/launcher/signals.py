@@ -35,7 +35,7 @@ class Signals:
         for end in self._pipe:
             os.set_blocking(end, False)
         self._old_wakeup_fd = signal.set_wakeup_fd(self._pipe[1], warn_on_full_buffer=False)
-        # If SIGCHLD is ignored, the system discards exit statuses.
+        # SIGCHLD must not be ignored, because the system would then discard exit statuses.
         self._replaced[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for number in (*_ENDING, *_PASSED_ON, signal.SIGTSTP):
             if signal.getsignal(number) != signal.SIG_IGN:

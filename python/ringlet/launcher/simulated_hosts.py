@@ -1,4 +1,4 @@
-"""Hosts simulated on this one, as network namespaces: each has a name, an address and shared memory of its own."""
+"""Simulated hosts: network namespaces, each with a name, an address and shared memory of its own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NETWORK = "198.51.100"  # reserved for documentation
 _MOST_HOSTS = 64
 _END_SECONDS = 5.0
 
-# Replaces ssh: agent [options] ADDRESS COMMAND...
+# Substitute for ssh, called as: agent [options] ADDRESS COMMAND...
 _AGENT = """#!/bin/sh
 while :; do case "$1" in -l|-p|-o|-i) shift 2;; -*) shift;; *) break;; esac; done
 name={prefix}${{1##*.}}; shift
@@ -45,7 +45,7 @@ def simulated_addresses(text: str) -> dict[str, int]:
 class SimulatedHosts:
     """Hosts on one network; use `simulated_hosts`.
 
-    `names` and `addresses` are those of the hosts, `folder` is for temporary files, and `environment` has the variables
+    `names` and `addresses` identify the hosts, `folder` is for temporary files, and `environment` has the variables
     with which mpiexec starts processes on them.
     """
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-# Longest time from a final traceback to the exit of the interpreter; a traceback that is only logged is shown after it.
+# Longest time from a final traceback to the exit of the interpreter; a traceback that was only logged is printed after
+# this time.
 HOLD_SECONDS = 2.0
 _MOST_BYTES = 1 << 20
 
@@ -28,7 +29,8 @@ class TracebackBuffer:
     """Forwards the lines of a standard error stream, except a traceback that may be the final one.
 
     Lines are held back for `hold_seconds`, or until the worker exits if `is_final`, which is set after it has reported
-    an uncaught exception. `text` contains the held lines, and `began` is the arrival time of the first, or None.
+    an uncaught exception. `text` contains the held lines, and `began` is the arrival time of the first of them, or
+    None.
     """
 
     def __init__(self, hold_seconds: float = HOLD_SECONDS) -> None:
@@ -77,7 +79,7 @@ def exception_line(traceback: str) -> str:
 
 
 def first_exception_line(traceback: str) -> str:
-    r"""Return the line that names the first exception in the chain that ends with the last one.
+    r"""Return the line that names the first exception in the last chain of exceptions.
 
     Examples
     --------

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ringlet.errors import DataLossError
 
-NAME = "ringlet-recorder"  # of the memory file, shown by the links in /proc/PID/fd
+NAME = "ringlet-recorder"  # name of the memory file, shown by the links in /proc/PID/fd
 _VERSION = 2
 _MAGIC = b"RNGLTREC"
 _HEADER = struct.Struct("=8s6I2Qq 2Q64s64s824s3072s")
@@ -187,7 +187,7 @@ class RingReader:
     def __init__(self, descriptor: int, source: str) -> None:
         self._descriptor = descriptor
         self._source = source
-        self._done: list[int] = []  # for each ring: number of the last record that was returned
+        self._done: list[int] = []  # number of the last record returned from each ring
 
     def read_new(self) -> Iterator[NewOperations]:
         """Yield the new operations of each ring that has any."""
@@ -213,7 +213,7 @@ class RingReader:
             )
             # A record is intact if the write of the record that replaces it had not begun when it was read.
             oldest = self._ring(begin)[0] + 2 - head.num_records
-            if places is None:  # read after the records, whose locations were stored before them
+            if places is None:  # read after the records: locations are stored before the records that refer to them
                 places = _places(os.pread(self._descriptor, head.rings_offset - _HEADER.size, _HEADER.size))
             found = [
                 _operation(record, tables, places)

@@ -30,7 +30,7 @@ def open_own() -> None:
     if os.environ.get("RINGLET_RECORDER") == "0" or sys.platform != "linux":
         return
     head = header(os.getpid(), start_ticks(os.getpid()) or 0, _core.recorder_names())
-    # A program started by this one may inherit the descriptor; the memory is then in use, and a new one is created.
+    # A program started by this program may inherit the descriptor; the memory is then in use, and a new one is created.
     for find in (_passed_memory, lambda: new_memory()[0]):
         try:
             descriptor = find()
@@ -44,7 +44,7 @@ def open_own() -> None:
 
 
 def state() -> str:
-    """Return whether the recorder is on, and if not, why."""
+    """Return whether the recorder is on and, if it is off, the reason."""
     from ringlet import _core
 
     if _core.recorder() >= 0:
@@ -65,7 +65,7 @@ def start_ticks(pid: int) -> int | None:
 
 
 def _passed_memory() -> int:
-    # A process may inherit the variable without the descriptor; the number may then be that of another file.
+    # A process may inherit the variable without the descriptor; the number may then belong to another file.
     descriptor, device, inode = map(int, os.environ.get(VARIABLE, "").split(":"))
     status = os.fstat(descriptor)
     if (status.st_dev, status.st_ino) != (device, inode):

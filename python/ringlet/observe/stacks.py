@@ -18,7 +18,7 @@ _OWN_FILES = (_PACKAGE, threading.__file__)  # prefixes of the files whose frame
 _files_without_places: tuple[str, ...] = _OWN_FILES  # prefixes for `place`, extended by skip_files()
 _STANDARD_LIBRARY = (os.__file__.removesuffix("os.py"), "<frozen ")
 _INSTALLED = f"{_STANDARD_LIBRARY[0]}site-packages"
-# Modules that call the cells of notebooks, and the functions of `launch`.
+# Modules that call notebook cells and the functions passed to `launch`.
 _CALLERS = {"IPython", "ipykernel", "ringlet.launcher.worker_main"}
 _EVENT_LOOPS = {"tornado", "zmq"}
 _MOST_FRAMES = 8
@@ -34,7 +34,7 @@ def place() -> str:
 
 
 def call_site() -> str:
-    """Return the location of this thread or, if it has no frames of the program, that of the main thread."""
+    """Return the location of this thread or, if it has no frames of the program, the location of the main thread."""
     if own := place():
         return own
     main = _place(_frames(sys._current_frames().get(threading.main_thread().ident or 0)))
@@ -110,9 +110,9 @@ def _of_rank(
 
 
 def _frames(frame: FrameType | None) -> list[FrameType]:
-    """Return the frames outside Ringlet and what called the program, innermost first.
+    """Return the frames of the program, without Ringlet and the code that called the program, innermost first.
 
-    The list is empty if they are all of the standard library, or of the libraries with which a kernel waits.
+    The list is empty if all of them belong to the standard library, or to libraries in which a notebook kernel waits.
     """
     found = []
     while frame is not None and _CALLERS.isdisjoint((_library(frame), frame.f_globals.get("__name__"))):

@@ -59,7 +59,7 @@ class Trace:
         self._tracks: dict[int, int] = {}
         self._names: dict[int, str] = {}
         self._new_names: dict[int, str] = {}
-        self._rank_tracks: dict[int, int] = {}  # by thread: the track of the rank of its last call in the largest group
+        self._rank_tracks: dict[int, int] = {}  # thread -> track of the rank of its last call in the largest group
         self._most_ranks = 0
         self._has_replicas = False
         self._begun_calls: set[int] = set()  # threads whose call in progress has been written
@@ -200,7 +200,7 @@ class Trace:
         if arrived > start:
             yield self._slice(track, start, arrived - start, "waiting", "waiting")
         if operation.arrived is not None and operation.num_ranks > 1:
-            # An arrow from the last rank to make the call, the only one that has not waited, to the others.
+            # An arrow from the last rank that made the call, the only rank that did not wait, to the other ranks.
             yield (
                 f'{{"ph":"{"t" if arrived > start else "s"}","pid":{self._pid},"tid":{track},"ts":{arrived:.3f},'
                 f'"cat":"collective","name":"call","id":{_flow(operation)}}}'
@@ -237,7 +237,7 @@ class Trace:
         return self._named(number + 1, f"{what} {number}")
 
     def _thread_track(self, thread: int) -> int:
-        """Return the track of a thread: that of its rank, except with replicas, which may change threads."""
+        """Return the track of a thread: the track of its rank, except with replicas, which may change threads."""
         if thread in self._rank_tracks and not self._has_replicas:
             return self._rank_tracks[thread]
         if thread not in self._tracks:

@@ -1,4 +1,4 @@
-"""Trace summary: the time that each rank spent computing, communicating and waiting for which other rank."""
+"""Trace summary: the time that each rank spent computing, communicating and waiting for each other rank."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Track = tuple[int, int]  # process and track
 
 @dataclass(frozen=True)
 class RankTime:
-    """How one rank spent its time; all times in seconds."""
+    """Times that one rank spent computing, communicating and waiting, in seconds."""
 
     rank: int
     process: int
@@ -57,7 +57,7 @@ class TraceSummary:
         self._last_calls: dict[Track, _Call] = {}
         self._begun: dict[Track, dict[str, Any]] = {}
         self._extents: dict[int, Interval] = {}
-        # By process: waits for asynchronous calls, and for the next element of an iterator.
+        # Waits of each process for asynchronous calls, and for the next element of an iterator.
         self._waits: defaultdict[int, list[Interval]] = defaultdict(list)
         self._inputs: defaultdict[int, list[Interval]] = defaultdict(list)
 

@@ -12,7 +12,7 @@ from ringlet.errors import CollectiveMismatchError, DeadlineExceededError, Worke
 from ringlet.rank_zero.process_role import process_role
 from ringlet.strategy.multi_worker.ambient_worker_group import current_workers
 
-# Each call creates its own group, so that a failed call affects no other; all processes number the calls alike.
+# Each call creates its own group, so that a failed call does not affect others. The count is the same in all processes.
 _calls = itertools.count()
 
 
@@ -25,7 +25,7 @@ def join_group(title: str, indices: Sequence[int], timeout_seconds: float | None
     role, workers = process_role(), current_workers()
     job = role.job if workers is None else workers.job
     digest = hashlib.sha256(job.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    from ringlet.collectives import init_process_group  # imported on first use
+    from ringlet.collectives import init_process_group
 
     group = f"rank_zero call {next(_calls)} of the processes with w{indices[0]}, {digest}"
     with error_prefix(title):

@@ -109,7 +109,7 @@ class _Cell:
 
 
 class _Once:
-    """Context manager that runs its body first on one process of a machine; binds whether this is that process."""
+    """Context manager that runs its body first on one process of a machine; binds whether this process is the first."""
 
     def __init__(self, name: str, timeout_seconds: float | None) -> None:
         self._title, self._seconds = _titled(name), timeout_seconds

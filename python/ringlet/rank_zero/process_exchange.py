@@ -24,7 +24,7 @@ def call_with_exchange(title: str, items: list[T], function: Callable[[Exchange,
     """Call a function that exchanges rows between all processes, once per process, even inside replicas.
 
     `items` are the items of this replica, or of this process; the function receives the exchange and the items of all
-    replicas of this process, and its result is returned on each of them. All processes call the exchange the same
+    replicas of this process, and its result is returned on each replica. All processes call the exchange the same
     number of times.
     """
     if local_replica() is None:

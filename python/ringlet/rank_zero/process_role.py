@@ -149,7 +149,7 @@ def local_rank() -> int:
 def _role_for_users(name: str) -> ProcessRole:
     role = process_role()
     if role.count == 1 and current_workers() is None:
-        from ringlet.cluster.environment import warn_if_alone  # imported on first use
+        from ringlet.cluster.environment import warn_if_alone
 
         warn_if_alone(name)
     return role
@@ -166,7 +166,7 @@ def process_role() -> ProcessRole:
     workers = current_workers()
     if workers is None:
         return role_in_environment(os.environ)
-    from ringlet.cluster.environment import hosts_placement  # imported on first use
+    from ringlet.cluster.environment import hosts_placement
 
     index, begin, end = workers.worker_index, 0, workers.num_workers
     if (place := hosts_placement(os.environ)) is not None and place.size == workers.num_workers:
@@ -178,7 +178,7 @@ def process_role() -> ProcessRole:
 
 def role_in_environment(environ: Mapping[str, str]) -> ProcessRole:
     """Return the role that environment variables define."""
-    from ringlet.cluster.environment import DECIDING, placement  # imported on first use
+    from ringlet.cluster.environment import DECIDING, placement
 
     if not any(name in environ for name in DECIDING):  # fast path: a role is computed for every log record
         return ProcessRole()
@@ -198,7 +198,7 @@ def role_of_task(spec: ClusterSpec, task_type: str | None, task_id: int | None) 
     """Return the role of a task in a cluster."""
     if not spec.jobs or task_type is None or task_id is None:
         return ProcessRole()
-    from ringlet.cluster.cluster_queries import is_chief as is_chief_task  # imported on first use
+    from ringlet.cluster.cluster_queries import is_chief as is_chief_task
     from ringlet.cluster.cluster_queries import worker_tasks
     from ringlet.cluster.environment import canonical_addresses
     from ringlet.cluster.local_addresses import foreign_addresses

@@ -19,7 +19,7 @@ _clock: Callable[[], float] = time.monotonic
 
 # Minimum time between redraws of a bar.
 _REDRAW_SECONDS = 0.1
-# Interval of lines in files and pipes; the launcher sets it for its workers.
+# Interval at which a progress line is written to a file or pipe; the launcher sets it for its workers.
 _VARIABLE = "RINGLET_PROGRESS_SECONDS"
 
 

@@ -28,7 +28,7 @@ def open_bar(target: Any, description: str, total: int | None, style: Style) -> 
     """Return the best available bar for a file; `total` is None if the number of elements is unknown."""
     if style is not Style.REDRAW:
         return _LogBar(target, description, total, style is Style.LINES)
-    if "ipykernel" in sys.modules and not find_spec("ipywidgets"):  # in a notebook, rich draws with this library only
+    if "ipykernel" in sys.modules and not find_spec("ipywidgets"):  # in notebooks, rich requires ipywidgets
         return _LineBar(target, description, total)
     try:
         return _RichBar(target, description, total)
@@ -83,7 +83,7 @@ class _LogBar:
 
     def show(self, count: int, seconds: float) -> None:
         self._has_end = True
-        if count != self._total:  # at the last element, `end` follows immediately
+        if count != self._total:  # `end` follows the last element immediately
             self._write(progress_text(self._description, self._total, count, seconds))
 
     def end(self, count: int, seconds: float) -> None:
@@ -157,7 +157,7 @@ class _RichBar:
             self._display.update(self._task, completed=count, refresh=True)
             self._others.remove(self)
             if self._others:
-                self._display.remove_task(self._task)  # the outer loops continue
+                self._display.remove_task(self._task)  # outer loops still use the display
             else:
                 self._displays.pop(self._key, None)
                 self._display.stop()

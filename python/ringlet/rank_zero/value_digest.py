@@ -73,8 +73,6 @@ class Leaf:
         for begin in range(0, flat.size, _BLOCK_ELEMENTS):
             yield _bytes_of(flat[begin : begin + _BLOCK_ELEMENTS])
 
-    # Pieces of arrays
-
     @property
     def _piece_size(self) -> int:
         assert self.array is not None

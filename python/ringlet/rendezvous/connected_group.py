@@ -41,7 +41,7 @@ class Peer:
 
 @dataclass
 class ConnectedGroup:
-    """All processes of a group: this one is ``peers[index]``.
+    """All processes of a group; the calling process is ``peers[index]``.
 
     `peers` are in the order of their lowest ranks; they and the random `token` are equal in every process.
     `late_arrivals` refuses other processes while the group exists; it is None except in the process of rank 0.
@@ -49,7 +49,7 @@ class ConnectedGroup:
 
     index: int
     peers: list[Peer]
-    token: bytes = field(repr=False)  # a secret that only the members know
+    token: bytes = field(repr=False)  # a secret shared by the members
     late_arrivals: LateArrivals | None = field(default=None)
 
     def release(self) -> None:

@@ -92,7 +92,7 @@ class RendezvousHost:
             )
         if reason is not None:
             refuse(client.connection, reason)
-            # If the rank is taken, the process more likely belongs to another job than to this one.
+            # A process whose rank is already taken probably belongs to another job.
             if handshake.num_ranks not in (0, self._job.num_ranks) and self._held(handshake) is None:
                 raise FailedPreconditionError(reason)
             return

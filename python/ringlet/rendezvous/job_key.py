@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-MOST_PROCESSES = 1000  # in one group: the capacity of the core's tables
+MOST_PROCESSES = 1000  # maximum size of a group: the capacity of the core's tables
 
 
 def ranks_text(ranks: Iterable[int]) -> str:
@@ -19,7 +19,7 @@ def ranks_text(ranks: Iterable[int]) -> str:
 
 
 def listed(names: list[str]) -> str:
-    """Join names with commas and "and"; of more than eight names, list only the first six."""
+    """Join names with commas and "and"; list only the first six of more than eight names."""
     if len(names) == 1:
         return names[0]
     if len(names) > 8:
@@ -62,7 +62,7 @@ class Job:
 
     def address(self, uid: int | None = None) -> str:
         """Return the address of the abstract socket of one user's job; by default this user."""
-        # Without num_ranks: processes with different values connect, and receive an error that names both.
+        # num_ranks is left out, so that processes with different values connect and receive an error that names both.
         canonical = json.dumps([self.name, self.job_id])
         digest = hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
         return f"\0ringlet-{os.geteuid() if uid is None else uid}-{digest}"

@@ -30,7 +30,7 @@ class LateArrivals:
         self._ours = ours
         self._members = list(members)
         self._job = job
-        self._stop_pipe = os.pipe()  # a byte in it stops the thread, which closes it
+        self._stop_pipe = os.pipe()  # a byte in the pipe stops the thread, which then closes the pipe
         # Popped before writing: `pop` is atomic, and a finalizer may interrupt any code.
         self._stop_token = [self._stop_pipe[1]]
         self._has_ended = threading.Event()

@@ -1,4 +1,4 @@
-"""Listener: accepts connections, reads their handshakes, and drops those without a valid one."""
+"""Listener: accepts connections, reads their handshakes, and drops invalid connections."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def listen(address: str) -> socket.socket | None:
 class ConnectedProcess:
     """A process of this user that has sent a handshake, which is well-formed but untrusted.
 
-    The connection is non-blocking; the pid is the one that the kernel reports.
+    The connection is non-blocking; the pid is reported by the kernel.
     """
 
     connection: socket.socket
@@ -86,7 +86,7 @@ class Listener:
                 self._accept()
             elif key.fileobj in self._watched:
                 ready.append(key.fileobj)
-            elif key.fileobj in self._pending:  # not dropped by _accept
+            elif key.fileobj in self._pending:  # the connection was not dropped by _accept
                 clients += self._receive_handshake(key.fileobj)
         self._drop_expired()
         return clients, ready

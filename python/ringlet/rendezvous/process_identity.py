@@ -12,10 +12,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ProcessIdentity:
-    """A process, distinct from a later one with the same pid.
+    """Identifies a process; a later process with the same pid has another identity.
 
-    `start_ticks` is its start time in clock ticks since boot, `boot_id` is the kernel's random id of this boot, and the
-    namespaces are the targets of links in ``/proc/self/ns``. Unavailable values are 0 or empty.
+    `start_ticks` is the start time of the process in clock ticks since boot, `boot_id` is the kernel's random id
+    of this boot, and the namespaces are the targets of links in ``/proc/self/ns``. Unavailable values are 0 or empty.
     """
 
     pid: int

@@ -27,7 +27,7 @@ from ringlet.rendezvous.host import RendezvousHost
 from ringlet.rendezvous.job_key import Job
 from ringlet.rendezvous.listener import listen
 
-# Delays between attempts: a host starts to listen within about the first; users do not notice the longest.
+# First and maximum delay between attempts: a host usually listens within the first, and the maximum is imperceptible.
 _FIRST_PAUSE_SECONDS = 0.001
 _LONGEST_PAUSE_SECONDS = 0.05
 

@@ -69,7 +69,7 @@ __all__ = [
     "visualize",
 ]
 
-# Most programs need neither numpy.random nor JAX.
+# Loaded on first use, because most programs need neither numpy.random nor JAX.
 __getattr__ = load_on_use(
     __name__, {"random": "random", "from_jax": "formats.jax_layouts", "to_jax": "formats.jax_layouts"}
 )

@@ -29,7 +29,7 @@ _ABSENT = {
     "setfield": "Write array[name] = value for a field",
     "setflags": "Write array.copy() for a writable array; slices are read-only",
     "strides": "Use array.shards[0].strides, or np.asarray(array).strides",
-    "tostring": "Write array.tobytes()",  # before NumPy 2.3
+    "tostring": "Write array.tobytes()",  # removed in NumPy 2.3
 }
 
 
@@ -105,7 +105,7 @@ class Conversions:
     def _is_in_one_place(self: Any) -> bool:
         return bool(self._layout.is_replicated or len(self._layout.holders) == 1)
 
-    # Consumers of DLPack share memory if one device holds all values; otherwise they get a copy, unless they refuse it.
+    # Consumers of DLPack share memory if one device holds all values; otherwise they get a copy, if they accept copies.
 
     def __dlpack__(
         self: Any, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
@@ -115,7 +115,7 @@ class Conversions:
         if not copy:
             try:
                 return self._shared_memory().__dlpack__(**options)
-            except BufferError:  # tiles, or memory that several devices hold and that is therefore read-only
+            except BufferError:  # the array is tiled, or its memory is read-only because several devices hold it
                 if copy is not None:
                     raise
         return np.array(self.numpy() if copy else np.asarray(self)).__dlpack__(**options)
@@ -133,8 +133,6 @@ class Conversions:
             )
         return shards[0]
 
-    # Numbers
-
     def item(self: Any, *index: Any) -> Any:
         """Return one element as a Python number; parameters as for ``ndarray.item``."""
         return self._gathered().item(*index)
@@ -143,7 +141,7 @@ class Conversions:
         """Return all elements as nested lists of Python numbers."""
         return self._gathered().tolist()
 
-    def tofile(self: Any, fid: Any, sep: str = "", format: str = "%s") -> None:  # NumPy's name
+    def tofile(self: Any, fid: Any, sep: str = "", format: str = "%s") -> None:  # NumPy's parameter names
         """Write all elements to a file; parameters as for ``ndarray.tofile``."""
         self._gathered().tofile(fid, sep, format)
 
@@ -180,8 +178,6 @@ class Conversions:
             raise TypeError("len() of unsized object")
         return int(self.shape[0])
 
-    # Array API standard
-
     @property
     def device(self) -> str:
         """Name of the device in the array API: ``"cpu"``. For logical devices, see `sharding`."""
@@ -207,8 +203,6 @@ class Conversions:
             name=name,
             obj=self,
         )
-
-    # Text
 
     def __format__(self: Any, specification: str) -> str:
         return format(self._gathered(), specification) if specification else str(self)
@@ -236,8 +230,6 @@ class Conversions:
 
     def __str__(self: Any) -> str:
         return repr(self) if self._group.member is not None else str(self._gathered())
-
-    # Copies
 
     def __copy__(self: Any) -> Any:
         return self.copy()

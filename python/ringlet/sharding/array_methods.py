@@ -74,7 +74,7 @@ def _equality(ufunc: np.ufunc, compared: Callable[[Any, Any], Any]) -> Callable[
         try:
             return ufunc(self, other)
         except TypeError as error:
-            # NumPy's private class for "no loop for these dtypes".
+            # NumPy's private exception class for "no loop for these dtypes".
             if type(error).__name__ != "UFuncTypeError":
                 raise
         from ringlet.sharding.ops.pointwise import apply_pointwise
@@ -276,7 +276,7 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
 
         return reshard(self, sharding)
 
-    def view(self: Any, dtype: Any = None, type: Any = None) -> Any:  # NumPy's name
+    def view(self: Any, dtype: Any = None, type: Any = None) -> Any:  # NumPy's parameter names
         """Return the same bytes as elements of another dtype; the result is a read-only value, like a slice.
 
         Parameters

@@ -16,7 +16,7 @@ from ringlet.sharding.resharding.tile_assembly import as_writable
 from ringlet.sharding.sharded_array import ShardedArray
 
 _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
-# Functions whose results, plain arrays, are placed on the mesh; the last two are those of `fft`.
+# Functions that create plain arrays, which are then placed on the mesh; the last two belong to `fft`.
 _CREATION = "arange asarray empty eye from_dlpack full linspace ones zeros fftfreq rfftfreq"
 
 
@@ -68,7 +68,7 @@ def _reshape(x: Any, /, shape: tuple[int, ...], *, copy: bool | None = None) -> 
     return as_writable(made) if isinstance(made, ShardedArray) else made
 
 
-def _clip(x: Any, /, min: Any = None, max: Any = None) -> Any:  # the standard's names
+def _clip(x: Any, /, min: Any = None, max: Any = None) -> Any:  # the standard's parameter names
     """Return the elements of an array, limited to a range."""
     return np.clip(x, min, max)
 

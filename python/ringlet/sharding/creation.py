@@ -70,7 +70,7 @@ def shard(array: ArrayLike, sharding: Sharding | NamedSharding, num_devices: int
     return place(whole, layout_of(sharding, whole.ndim, num_devices), group)
 
 
-device_put = shard  # JAX's name
+device_put = shard  # JAX's name of the function
 
 
 def place(whole: Array, layout: Layout, group: DeviceGroup) -> ShardedArray:

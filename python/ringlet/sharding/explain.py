@@ -27,7 +27,7 @@ class _Recorder:
         self.is_gathered = False
 
 
-# None if no report is open, so that recording then costs one lookup. Replicas run in copies of their caller's context.
+# None if no report is open; recording then costs one lookup. Replicas run in copies of their caller's context.
 _WATCH: ContextVar[_Recorder | None] = ContextVar("ringlet_sharding_watch", default=None)
 
 
@@ -55,7 +55,7 @@ def explain(function: Callable[..., Any] | None = None, /, *args: Any, **kwargs:
     Parameters
     ----------
     function : callable, optional
-        Must not depend on the elements of sharded arrays; a convergence test does, for example.
+        Must not depend on the elements of sharded arrays, as a convergence test does.
     *args, **kwargs
         Arguments for `function`. Sharded arrays in them, at any depth of lists, tuples and dictionaries, are only
         described to `function`, and not changed; they must be on devices of one process.

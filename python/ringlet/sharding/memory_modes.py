@@ -9,7 +9,7 @@ from typing import Literal
 
 Mode = Literal["shared", "copy"]
 
-# In the mode "plan", arrays share memory and have one element in memory, and no values are computed or copied.
+# In the mode "plan", arrays have one element in memory, and no values are computed or copied.
 _MODE: ContextVar[Literal["shared", "copy", "plan"]] = ContextVar("ringlet_sharding_mode", default="shared")
 
 

@@ -26,16 +26,16 @@ from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["Generator", "default_rng"]
 
-# Elements that one stream of Philox generates, consecutive in C order; another size changes all numbers.
+# Number of elements, consecutive in C order, that one stream of Philox generates. Another size changes all numbers.
 BLOCK = 1 << 14
 
-# Keys of permutations: 2**63 values, so that equal keys are improbable.
+# Number of possible sort keys of a permutation, so large that equal keys are improbable.
 _MOST_KEYS = 2**63
 
-# Approximate time to generate a byte, as a multiple of the time of a sum.
+# Approximate time to generate a byte, as a multiple of the time to sum it.
 _EFFORT = 16
 
-# Distributions of vectors, and the place and name of the parameter whose length is that of the vectors.
+# Distributions of vectors, with the position and name of the parameter that has the length of the vectors.
 _VECTORS = {"dirichlet": (0, "alpha"), "multinomial": (1, "pvals")}
 
 # Methods of NumPy's Generator, with the number of parameters before `size`.

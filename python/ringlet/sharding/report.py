@@ -32,7 +32,7 @@ class ArrayRecord:
     @property
     def sharding(self) -> Sharding | None:
         """Sharding of the array; None for a plain array."""
-        from ringlet.sharding.layout.layout_of import sharding_of  # formatted on demand
+        from ringlet.sharding.layout.layout_of import sharding_of
 
         return None if self.layout is None else sharding_of(self.layout)
 
@@ -109,7 +109,7 @@ class Report:
     def __init__(self) -> None:
         self.operations: list[Operation] = []
         self.unreduced: list[Operation] = []
-        self._note = ""  # why nothing was recorded
+        self._note = ""  # reason why nothing was recorded
         self._partial: list[weakref.ref[ShardedArray]] = []
 
     @property
@@ -180,7 +180,7 @@ def collective_text(collective: Collective) -> str:
     return text if collective.seconds is None else f"{text}, {format_seconds(collective.seconds)}"
 
 
-# Maximum number of a permutation's messages in one line.
+# Maximum number of messages of a permutation that are shown in one line.
 _MAX_PAIRS = 8
 
 

@@ -99,8 +99,8 @@ class ShardedArray(ArrayMethods, Conversions):
     _layout: Layout
     _group: DeviceGroup
     _combine: Op
-    # The array whose memory this array reads, and the arrays that read this array's memory. Weak, so that a partial
-    # source that only its views would keep is not counted as unreduced.
+    # The array whose memory this array reads, and the arrays that read this array's memory. Weak references, so that a
+    # partial source that only its views would keep alive is not counted as unreduced.
     _root: weakref.ref[ShardedArray] | None
     _readers: dict[int, weakref.ref[ShardedArray]]
     _is_view: bool
@@ -174,8 +174,6 @@ class ShardedArray(ArrayMethods, Conversions):
             return True
         return self._group.member is None and len({*map(id, self._buffers)}) == self._layout.parts.count
 
-    # Sharing the memory of another array
-
     def _derive(self, view: Callable[[Array], Array], layout: Layout, *, is_view: bool = True) -> ShardedArray:
         """Return an array that reads this array's memory, through `view` of each buffer, until either is written to.
 
@@ -190,7 +188,7 @@ class ShardedArray(ArrayMethods, Conversions):
             made = self._build(buffers, layout, self._group, self._combine)
         made._is_view = is_view
         made._root = weakref.ref(self) if self._root is None else self._root
-        if (root := made._root()) is not None:  # else no writes can come from there
+        if (root := made._root()) is not None:  # if the root was freed, nothing can write to it
             key, readers = id(made), root._readers
             readers[key] = weakref.ref(made, functools.partial(readers.pop, key))
         return made
@@ -224,17 +222,15 @@ class ShardedArray(ArrayMethods, Conversions):
 
             known = materialized(self)
             self._adopt(known)
-            self._root = weakref.ref(known)  # possibly shared with readers
+            self._root = weakref.ref(known)  # its memory may be shared with readers
         if self._root is not None:
             self._own()
         readers, self._readers = self._readers, {}
-        # A list first: other threads and the garbage collector may drop readers during the loop.
+        # A list, because other threads and the garbage collector may drop readers during the loop.
         for reader in [reference() for reference in list(readers.values())]:
             if reader is not None and reader._root is not None and reader._root() is self:
                 reader._own()
         return self._buffers if self._buffers is not None else (self._whole,) * self._group.num_devices
-
-    # Attributes
 
     @property
     def sharding(self) -> Sharding:
@@ -278,8 +274,6 @@ class ShardedArray(ArrayMethods, Conversions):
     def size(self) -> int:
         """Number of elements of the whole array."""
         return math.prod(self._shape)
-
-    # NumPy's protocols
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return _ufunc_call()(ufunc, method, inputs, kwargs)

@@ -229,7 +229,7 @@ def _leave_groups() -> None:
     """Leave the groups that a program did not destroy, so that other ranks finish or raise an error with the reason."""
     error = sys.exc_info()[1]
     is_interactive = hasattr(sys, "ps1") or sys.flags.interactive or "IPython" in sys.modules
-    if error is None and not is_interactive:  # in a session, last_value belongs to an earlier input
+    if error is None and not is_interactive:  # in an interactive session, last_value belongs to an earlier input
         error = getattr(sys, "last_value", None)
     reason = None if error is None else f"raised {class_and_text(error)}"
     if isinstance(error, SystemExit):

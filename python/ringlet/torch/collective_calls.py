@@ -76,7 +76,7 @@ class CollectiveCalls:
     def _all_reduce_many(self, tensors: list[Any], reductions: list[Reduction]) -> None:
         combined = [reduction.input(tensor) for reduction, tensor in zip(reductions, tensors, strict=True)]
         for index, tensor in enumerate(combined):
-            # A tensor may be passed twice.
+            # Copies a tensor that was passed twice.
             if any(tensor.data_ptr() == other.data_ptr() for other in combined[:index]):
                 combined[index] = tensor.clone()
         arrays = list(map(as_array, combined))

@@ -61,7 +61,7 @@ def exchange(store: Any, rank: int, size: int, timeout: timedelta) -> Ranks:
             f"rank {rank} is not in a group of {size}: number the ranks from 0 to {size - 1}, or raise world_size"
         )
     mine = ProcessIdentity.of_this_process()
-    attempt = store.add(f"ringlet/{rank}", 1)  # the store may outlive a group, as that of torchrun does
+    attempt = store.add(f"ringlet/{rank}", 1)  # the store may outlive a group, as the store of torchrun does
     place = hosts_placement(os.environ)
     record = own_record() | {"key": secrets.token_hex(16) if rank == 0 else "", "mpi": place and place.rank}
     if attempt > 1:

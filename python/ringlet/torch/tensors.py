@@ -120,8 +120,8 @@ def as_array(tensor: Any, as_bytes: bool = False) -> Array:
     if not as_bytes and tensor.dtype not in _NARROW:
         try:
             array = tensor.numpy()
-            return array.reshape(-1)  # faster than to flatten the tensor
-        except TypeError:  # NumPy has no such dtype
+            return array.reshape(-1)  # faster than flattening the tensor
+        except TypeError:  # NumPy does not have this dtype
             pass
     array = tensor.view(-1).view(torch.uint8).numpy()
     return array

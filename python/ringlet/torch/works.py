@@ -67,7 +67,7 @@ class RingletWork(torch.distributed.Work):  # type: ignore[misc]
             )
             if self._withdraw is None or self._withdraw(late):
                 raise late from error
-            self._done.result()  # the message is arriving already
+            self._done.result()  # waits for the message, which is already arriving
         return True
 
     def synchronize(self) -> None:
@@ -115,7 +115,7 @@ class RingletWork(torch.distributed.Work):  # type: ignore[misc]
 def backend_error(error: BaseException, global_ranks: Sequence[int] | None = None) -> BaseException:
     """Return the error that users of torch expect: a `DistBackendError` for the failure of a group.
 
-    `global_ranks` are the global ranks of a group whose own ranks differ from them.
+    `global_ranks` has the global rank of each member, if the group's own ranks differ.
     """
     if not isinstance(error, (RuntimeError, OSError)) or isinstance(error, (DistBackendError, NotImplementedError)):
         return error  # an invalid argument of this rank, not a failure of the group

@@ -130,7 +130,7 @@ def _try_lock(path: str) -> int | None:
 
 def _unlock(descriptor: int) -> None:
     if descriptor >= 0:
-        # Unlock before close: a process forked meanwhile inherited the descriptor and would keep the lock.
+        # Unlock before close: a process forked in the meantime has inherited the descriptor and would keep the lock.
         fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)
 

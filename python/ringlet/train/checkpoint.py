@@ -181,8 +181,8 @@ class Checkpoint(Group):
 
         Notes
         -----
-        The values of all variables at one instant are saved, without a copy; the program may assign to them meanwhile.
-        Other arrays must not be modified during the save; a modification is detected.
+        The values of all variables at one instant are saved, without a copy; the program may assign to the
+        variables during the call. Other arrays must not be modified during the save; a modification is detected.
         """
         self._refuse_replicas("saved")
         path = _prefix_of(file_prefix)

@@ -38,7 +38,7 @@ class CheckpointManager:
     checkpoint : Checkpoint
     directory : str or path
     max_to_keep : int or None
-        Number of checkpoints to keep: older ones are removed once a new one is on disk. None keeps all.
+        Number of checkpoints to keep: once a new checkpoint is on disk, the oldest are removed. None keeps all.
     keep_checkpoint_every_n_hours : float, optional
         Instead of removing a checkpoint, keep it permanently if this many hours have passed since the last one kept
         this way.
@@ -141,7 +141,7 @@ class CheckpointManager:
         if is_from_file:
             self._timestamps = {path: time for path, time in known.items() if time > self._last_preserved}
         else:
-            # Which checkpoints are kept permanently is no longer recorded, so the oldest ones are not removed.
+            # The record of permanently kept checkpoints is lost, so the oldest checkpoints are not removed.
             newest = list(known.items())[-int(self._max_to_keep or len(known)) :]
             self._timestamps = dict(newest)
             self._last_preserved = min([time for _, time in newest], default=now) - 1.0

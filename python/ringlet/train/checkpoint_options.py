@@ -92,7 +92,7 @@ def writes(options: CheckpointOptions | None) -> bool:
 
 
 def wait_for_chief(options: CheckpointOptions | None, path: str) -> None:
-    """Call the barrier, if any."""
+    """Call the barrier of the options, if there is one."""
     if options is not None and options.barrier is not None:
         options.barrier(f"checkpoint {path}")
 

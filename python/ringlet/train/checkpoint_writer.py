@@ -38,7 +38,7 @@ class Tensor:
         return cls(name, written, form_of(array.dtype), is_steady or not np.may_share_memory(written, array))
 
     def steady(self) -> Tensor:
-        """Return the tensor, with a copy of the array if that may change."""
+        """Return the tensor, with a copy of the array if the array may change."""
         return self if self.is_steady else dataclasses.replace(self, array=self.array.copy(), is_steady=True)
 
     def crc32c(self) -> int:

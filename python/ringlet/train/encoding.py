@@ -36,7 +36,8 @@ from ringlet.values.variables.atomic_snapshot import read_atomically
 Node = Any
 Path = tuple[Any, ...]
 
-# Maximum length of texts and bytes in the tree, which the header of at most 100 MB holds; longer ones become tensors.
+# Maximum length of str and bytes objects in the tree. Longer objects become tensors, because the header holds at most
+# 100 MB.
 _MOST_IN_TREE = 4096
 
 
@@ -71,7 +72,7 @@ class _Encoder:
     def __init__(self, prefix: str) -> None:
         self.tensors: list[Tensor] = []
         self._prefix = prefix
-        # Reserved by the file format.
+        # `__metadata__` is reserved by the file format.
         self._names = {"__metadata__"}
         # The state of an object is plain: variables in it are saved as arrays.
         self._is_in_state = False
@@ -131,7 +132,7 @@ class _Encoder:
 
     def tensor(self, value: Any, path: Path) -> Node:
         kind = kind_of(value)
-        assert kind is not None  # this node's kind was derived from it
+        assert kind is not None  # only values with a kind are encoded as tensors
         plain = value.detach() if hasattr(value, "detach") else value
         return ["tensor", kind.name, self._tensor(kind.as_ndarray(plain, name_of(path)), path, not kind.is_mutable)]
 

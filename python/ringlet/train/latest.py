@@ -80,7 +80,7 @@ def known_state(folder: str, prefix: str = "", latest_filename: str = STATE_NAME
                     "%s names %s, which does not exist: using the checkpoint files instead", folder, state.latest
                 )
                 break
-            last = state  # another program may have saved meanwhile and removed that checkpoint
+            last = state  # another program may have saved in the meantime and removed that checkpoint
     except (CheckpointCorruptError, OSError) as error:
         _log.warning("%s; using the checkpoint files instead", error)
     found = checkpoints_in(folder, prefix)

@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _COUNTER = "checkpointed_runs"
-_EXIT_STATUS = 42  # TensorFlow's
+_EXIT_STATUS = 42  # as in TensorFlow
 _MARGIN_RUNS = 6  # time for this many runs is left at the end of the grace period, as in TensorFlow
 
 
@@ -106,7 +106,7 @@ class PreemptionCheckpointHandler:
         self._notice = TerminationNotice(self._config.termination_watcher_fn)
         self._manager._restore_newest(_refuse_another_program)
         self._is_due = self._is_postponed = self._is_in_grace_period = False
-        self._positions: dict[int, tuple[Any, Any]] = {}  # by id: iterator, state after the last run
+        self._positions: dict[int, tuple[Any, Any]] = {}  # id -> iterator, and its state after the last run
         self._run_seconds = self._save_seconds = 0.0
         self._num_runs = 0
 

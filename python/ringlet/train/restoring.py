@@ -197,7 +197,7 @@ class Restoration:
     # --- changing -----------------------------------------------------------------------------------------------------
 
     def read(self, maker: Maker) -> Maker:
-        """Read everything; return a function that changes all variables and objects, or none of them if one raises."""
+        """Read everything; return a function that changes all variables and objects, or none of them after an error."""
         values = [saved.new_value(variable, self._file) for variable, saved, _ in self._variables.values()]
         states = [(value, kind, check_tree(self._file, make), name) for value, kind, make, name in self._states]
         result = check_tree(self._file, maker)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 Message = dict[str, Any]
 T = TypeVar("T")
 
-# Classes in which an error is re-raised on the other workers: the first in its MRO. Errors of no such class become
-# CollectiveAborted.
+# Classes that an error keeps when it is re-raised on the other workers; the first match in its MRO is used. Other
+# errors become CollectiveAborted.
 _SAME_CLASS = {
     "CheckpointCorruptError", "FailedPreconditionError", "InvalidArgumentError", "ModuleNotFoundError", "NotFoundError",
     "OSError", "PermissionError", "RuntimeError", "TypeError", "ValueError",

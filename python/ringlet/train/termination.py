@@ -15,9 +15,9 @@ from typing import Any
 
 _log = logging.getLogger(__name__)
 _POLL_SECONDS = 1.0
-# Maximum time between a signal to a forked child and the same one to its parent.
+# Maximum time between a signal to a forked child and the same signal to its parent.
 _GROUP_SECONDS = 0.2
-# If a second signal may be for the child alone, the child handles it after this time, once the last step is done.
+# Delay before a child handles a second signal that may be for the child alone, once the last step is done.
 _MERGED_SECONDS = 5.0
 _ending: list[TerminationNotice] = []  # kept until the process exits, so that a second SIGTERM does not end it earlier
 
@@ -75,7 +75,7 @@ class _SignalLog:
     """
 
     def __init__(self) -> None:
-        self._num_seen, self._seen_at = 0, -math.inf  # in a child: the parent's SIGTERMs that it knows, and since when
+        self._num_seen, self._seen_at = 0, -math.inf  # a child's count of its parent's SIGTERMs, and when it rose
         self.is_written_by_python = False
         self._process, self.notices = os.getpid(), set[Any]()
         self._descriptor = _file_in_memory()
@@ -130,7 +130,7 @@ class _SignalLog:
                 time.sleep(0.005)
             elif now > self._seen_at + _GROUP_SECONDS:
                 return False
-            else:  # The parent received two signals as one, or this one is for the child alone, which handles it later.
+            else:  # The parent received two signals as one, or the signal is for the child alone, which handles it.
                 timer = threading.Timer(_MERGED_SECONDS, os.kill, (os.getpid(), signal.SIGTERM))
                 timer.daemon = True
                 timer.start()
@@ -264,7 +264,7 @@ class TerminationNotice:
         self.at = self.at or time.monotonic()
 
     def close(self) -> None:
-        """Restore the previous handling of SIGTERM and stop polling; without effect after `keep_until_exit`."""
+        """Restore the previous handling of SIGTERM and stop polling; no effect after `keep_until_exit`."""
         if self not in _ending:
             self._end()
 

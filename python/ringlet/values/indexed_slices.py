@@ -78,7 +78,7 @@ def as_slices(value: Any) -> IndexedSlices:
 
 
 def dense_of(value: Any, dtype: np.dtype[Any] | None = None) -> Any:
-    """Return the dense array of an IndexedSlices; any other value unchanged.
+    """Return the dense array of an IndexedSlices; return any other value unchanged.
 
     Rows with the same index are added; rows without an index are zero.
     """

@@ -87,7 +87,7 @@ class NDArrayProtocol(OperatorProxy):
     def __eq__(self, other: object) -> Any:
         try:
             return False if other is None else self._as_operand() == other
-        except ValueError:  # shapes that do not broadcast
+        except ValueError:  # raised for shapes that do not broadcast
             return False
 
     def __ne__(self, other: object) -> Any:

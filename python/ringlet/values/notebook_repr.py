@@ -66,7 +66,7 @@ def _devices(components: Sequence[Any]) -> list[str]:
     mode = context.current()
     try:
         of_strategy = () if mode is None else mode.strategy.extended.worker_devices
-    except Exception:  # a strategy without worker_devices
+    except Exception:  # the strategy has no worker_devices
         of_strategy = ()
     if len(of_strategy) != len(components):
         of_strategy = ("",) * len(components)

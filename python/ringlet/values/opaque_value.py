@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-_METHODS = ("numpy", "result")  # of tensors and futures; the names of arrays are those of np.ndarray
+_METHODS = ("numpy", "result")  # methods of tensors and futures; the methods of arrays are those of np.ndarray
 
 
 class OpaqueValue:

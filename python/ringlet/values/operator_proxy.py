@@ -8,7 +8,7 @@ from typing import Any
 
 
 def plain(other: Any) -> Any:
-    """Return the value of an OperatorProxy, and any other object unchanged."""
+    """Return the value of an OperatorProxy; return any other object unchanged."""
     return other._as_operand() if isinstance(other, OperatorProxy) else other
 
 

@@ -50,7 +50,7 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
         if not isinstance(dtype, str):
             raise
         try:
-            package = importlib.import_module("ml_dtypes")  # imported on first use
+            package = importlib.import_module("ml_dtypes")
         except ImportError:
             if dtype not in ML_NAMES:
                 raise error from None
@@ -143,7 +143,7 @@ def _check_dtype(value: Any, array: Array, dtype: np.dtype[Any], name: str | Non
     """Raise an error unless an array has the variable's dtype, in any byte order."""
     owner = "the variable" if name is None else f"variable '{name}'"
     if isinstance(value, (str, bytes)):
-        return  # strings are converted
+        return  # strings can always be converted
     if value is None:
         raise ValueError(f"None values not supported: {owner} holds {dtype}. Pass an array, or omit the call")
     if array.dtype.hasobject and not hasattr(value, "dtype"):

@@ -9,7 +9,7 @@ namespace {
 // Larger chunks leave ranks idle at the end; smaller chunks spend too much time on claims.
 constexpr std::size_t kSmallestBytes = std::size_t{8} << 10;
 constexpr std::size_t kLargestBytes = std::size_t{128} << 10;
-constexpr std::size_t kUnit = 4096;  // chunks of one large array begin at multiples of it
+constexpr std::size_t kUnit = 4096;  // chunks of a large array begin at multiples of this size
 
 std::size_t chunk_bytes(std::size_t total, int num_ranks) {
   const std::size_t share = (total + static_cast<std::size_t>(num_ranks) - 1) / static_cast<std::size_t>(num_ranks);

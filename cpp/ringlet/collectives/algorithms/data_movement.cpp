@@ -88,7 +88,7 @@ std::vector<std::int64_t> exchange_rows(Round& round) {
 
 namespace {
 
-// The place of a piece of the data from `source` to `target` in the buffers of both.
+// The position of a piece of the data from `source` to `target` in both buffers.
 struct Block {
   int source;
   int target;

@@ -13,8 +13,8 @@ namespace ringlet::collectives {
 // The root's array cut along dimension 0 into call.numbers of the root rows for each rank. S bytes read and written.
 Results scatter(Round& round);
 
-// Block d of each rank's array goes to rank d, which lays them end to end in rank order, in part.output. P*S bytes read
-// and written. `rows` has the numbers of rows by [source * P + target]; if empty, blocks are equal.
+// Block d of each rank's array goes to rank d, which concatenates the blocks in rank order in part.output. P*S bytes
+// read and written. `rows` has the numbers of rows by [source * P + target]; if empty, blocks are equal.
 void all_to_all(Round& round, std::span<const std::int64_t> rows);
 
 // The row numbers that all_to_all takes, from call.numbers of each rank.

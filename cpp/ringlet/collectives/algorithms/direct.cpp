@@ -44,7 +44,7 @@ kernels::Store store_of(Round& round, std::size_t part) {
 
 struct RingPiece {
   std::size_t number;
-  std::size_t end;  // an element of the part
+  std::size_t end;  // the element of the buffer that follows the piece
 };
 
 // The piece of an element. Piece c of a segment of n elements starts at element c * n / P of the segment.

@@ -46,8 +46,8 @@ class Exchange {
         result_bytes_(core::size_of(call_.result_dtype(part_))),
         reads_own_input_(across || !overlap_in_part(part_, call_.result_bytes(part_))) {}
 
-  // Before arriving. Staged memory has the layout of the array that it replaces. Results are staged even if the output
-  // is shared, because the owner may write to it as soon as it has left the call.
+  // Called before arriving. Staged memory has the layout of the array that it replaces. Results are staged even if the
+  // output is shared, because the owner may write to it as soon as it has left the call.
   void stage() {
     if (across_) return;
     round_.announce_name(round_.stage(set_.staged_outputs, call_.result_bytes(part_)));

@@ -18,7 +18,7 @@ bool exchanges(const Group& group);
 
 // Whether this call, an all_reduce by DIRECT, is exchanged as a whole; the same on all ranks.
 bool is_to_be_exchanged(const Group& group, const Call& call);
-// Whether the exchange is then across processes.
+// Whether such an exchange reads across processes.
 bool is_to_be_read_across(const Group& group, const Call& call);
 
 // Reduces buffer 0 to its output. Runs DIRECT if all memory is shared.

@@ -168,7 +168,7 @@ bool gather_equal(Round& round, Results& results) {
   round.arrive_for_work();
   for (int rank = 0; rank < round.num_ranks(); ++rank) {
     if (said_by(round, rank).input == length) continue;
-    round.call_off();  // every rank determines this, so that none touches a buffer
+    round.call_off();  // all ranks determine this, so no rank accesses a buffer
     return false;
   }
   check_outputs(round, length * round.num_ranks());

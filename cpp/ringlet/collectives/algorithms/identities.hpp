@@ -1,4 +1,4 @@
-// Identities of the reduction operations: a value combined with them stays the same.
+// Identities of the reduction operations: combining a value with an identity does not change the value.
 #pragma once
 
 #include <cstddef>

@@ -28,8 +28,8 @@ inline void copy(const void* from, std::size_t bytes, void* to, kernels::Store s
 // Bytes of one row, which is one index of dimension 0.
 std::size_t row_bytes(const Buffer& part);
 
-// Refuses the call if a rank's output has another length than its result. All ranks check all outputs, so that either
-// all ranks refuse or none does.
+// Refuses the call if the length of a rank's output differs from that of its result. All ranks check all outputs, so
+// that either all ranks refuse or none does.
 void check_output_length(Round& round, int rank, std::int64_t given, std::int64_t wanted, std::string_view what);
 
 // The end position of a search in pieces laid end to end; the next search starts there.

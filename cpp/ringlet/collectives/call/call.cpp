@@ -132,7 +132,7 @@ std::uint64_t Call::call_fingerprint() const {
 }
 
 std::uint64_t Call::buffers_fingerprint() const {
-  // The one dimension in which ranks may differ.
+  // The only dimension in which ranks may differ.
   const std::size_t free_dim = is_gather(kind)                        ? static_cast<std::size_t>(axis)
                                : kind == Kind::kAllToAll && is_ragged ? 0
                                                                       : SIZE_MAX;

@@ -75,21 +75,21 @@ class CallBuffers : public RankWaits {
     void* context;
   };
 
-  // Before arriving between processes.
+  // Called before arriving, between processes.
   void name_buffers(Purpose purpose, Staging staging);
   // After all have arrived: maps the buffers of all ranks into this process.
   void map_buffers(std::size_t num_buffers);
   MappedBuffer map_buffer(int rank, BufferName place);
   static MappedBuffer map_buffer(BufferName place) noexcept { return {place.address(), place, 0}; }
-  // Whether buffers may overlap although the staged memory that replaces them does not. One array for each of several
-  // processes cannot overlap; then the names need not be sent, which would take time.
+  // Whether buffers may overlap although the staged memory that replaces them does not. If each process has one array,
+  // arrays cannot overlap, so the names need not be sent, which would take time.
   bool may_overlap_unseen() const noexcept { return group_.shares_processes_ || call().buffers.size() > 1; }
   // Whether any rank has private outputs; the same on all ranks.
   bool has_private_outputs() const noexcept {
     return std::ranges::any_of(state_->mapped_outputs, [&](MappedBuffer spot) { return is_private_output(spot); });
   }
-  // Throws if a buffer may no longer have belonged to its rank when it was read. Before this rank publishes that it has
-  // read them.
+  // Throws if a buffer may no longer have belonged to its rank when it was read. Called before this rank publishes that
+  // it has read the buffers.
   void check_sources() const;
   // After the work: copies results from staged memory to the outputs of this rank.
   void take_staged();

@@ -165,8 +165,8 @@ bool CallResults::takes_results() {
   }
 }
 
-// At the end of a call, even if it failed. No rank takes the results of a call that does no work, so the announcer
-// releases all holds on them; if a call failed in progress, each rank releases its own hold.
+// Called at the end of a call, even if it failed. No rank takes the results of a call that does no work, so the
+// announcer releases all holds on them; if a call failed in progress, each rank releases its own hold.
 void CallResults::let_go() noexcept {
   if (!goes_) {
     for_each_hold([](sync::ProcessRefcount& word) { word.release(); });
@@ -174,7 +174,7 @@ void CallResults::let_go() noexcept {
   } else if (!has_taken_ && announcer_.has_value() && takes_results()) {
     try {
       (void)take_results(*announcer_);
-    } catch (const std::exception&) {  // the announcer then cannot reuse the memory
+    } catch (const std::exception&) {  // the announcer cannot reuse the memory in this case
     }
   }
   if (mine().sequence == sequence_) own_board().over.publish_before_reuse(sequence_);

@@ -11,8 +11,8 @@ namespace ringlet::collectives {
 
 class CallResults : public CallBuffers {
  public:
-  // Allocates one shared result per buffer unless there are outputs. Before arriving, by one rank, the same on all
-  // ranks.
+  // Allocates one shared result per buffer unless there are outputs. Called before arriving, by one rank, which is the
+  // same on all ranks.
   void announce_results();
   // Allocates one result for all ranks, or for this one alone.
   void announce_result(std::size_t bytes, bool is_for_all);
@@ -22,7 +22,7 @@ class CallResults : public CallBuffers {
   void announce_name(BufferName place) { own_set().result_names.assign(1, place); }
   std::byte* announced_by(int rank);
 
-  // The result that the announcer of this call allocated. After Round::arrive_for_work().
+  // The result that the announcer of this call allocated; valid after Round::arrive_for_work().
   std::byte* result_of(int announcer, std::size_t index) {
     return is_between_processes() ? mine().results[index].here : set_of(announcer).results[index];
   }

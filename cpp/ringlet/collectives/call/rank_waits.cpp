@@ -143,7 +143,7 @@ void RankWaits::give_up_unreachable() {
   leave_together();
 }
 
-// A process may live and work on after its connection has closed: only its end counts.
+// A process may continue to work after its connection has closed, so only its end counts.
 bool RankWaits::has_left(int rank) const noexcept {
   const RankBoard& board = board_of(rank);
   return board.left_seq.has_reached(sequence_) || board.over.has_reached(sequence_) ||

@@ -13,8 +13,8 @@
 
 namespace ringlet::collectives {
 
-// Constructed by every rank for every call, destroyed at its end. What it inherits: the view of the ranks (CallView),
-// their buffers (CallBuffers) and their results (CallResults); RankWaits serves these and the class itself.
+// Constructed by every rank for every call, destroyed at its end. Inherits the view of the ranks (CallView), their
+// buffers (CallBuffers) and their results (CallResults), which all use RankWaits.
 class Round : public CallResults {
  public:
   Round(Group& group, int rank, sync::Poll* poll);
@@ -103,7 +103,7 @@ void Round::process_chunks(std::size_t num_chunks, Work&& work) {
         writes_own_output_ = true;
         for (std::size_t chunk = 0; chunk < num_chunks; ++chunk) work(chunk);
       }
-      // If this rank did no work, other ranks may have completed the call and regularly ended their processes.
+      // If this rank did no work, other ranks may have completed the call and exited normally.
       if (finished > 0 || writes_own_output_) check_sources();
     }
   } catch (const Unreachable&) {

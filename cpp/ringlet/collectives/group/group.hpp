@@ -30,7 +30,7 @@ struct RankState;
 struct Options {
   sync::Clock::duration timeout = sync::kForever;    // how long a rank waits for the others to arrive
   sync::Clock::duration stall = sync::kForever;      // how long a rank waits before it reports the stall
-  std::optional<sync::Clock::duration> remaining{};  // the part of it that is left to create the group; default: all
+  std::optional<sync::Clock::duration> remaining{};  // part of the time-out left to create the group; default: all
   std::uint64_t epoch = 0;                           // distinguishes the successive groups of a strategy
   bool from_interpreter = false;                     // the ranks are Python threads, which must not spin
 };

@@ -45,11 +45,12 @@ class Member {
   // Combines the inputs of all ranks to the root's output. P*S read, S written.
   Results reduce(const Buffer& part, core::Op op, int root, sync::Poll* poll = nullptr);
 
-  // Rank r gets elements r*n/P .. (r+1)*n/P - 1. An output may be that place of the rank's own input. P*S read, S
+  // Rank r gets elements r*n/P .. (r+1)*n/P - 1. An output may be these elements of the rank's own input. P*S read, S
   // written.
   Results reduce_scatter(const Buffer& part, core::Op op, sync::Poll* poll = nullptr);
 
-  // Rank r gets the combination of ranks 0 .. r-1, rank 0 the identity of the operation. (P-1)*S read, P*S written.
+  // Rank r gets the combination of ranks 0 .. r-1; rank 0 gets the identity of the operation. (P-1)*S read, P*S
+  // written.
   Results exclusive_scan(const Buffer& part, core::Op op, sync::Poll* poll = nullptr);
 
   // Concatenates the arrays of all ranks along `axis`, the only dimension in which their shapes may differ.
@@ -66,9 +67,9 @@ class Member {
   // from the root: see described_by(). S read, S (shared result) or P*S written.
   Results broadcast(std::span<const Buffer> buffers, bool has_buffers, int root, sync::Poll* poll = nullptr);
 
-  // Block d of each rank's rows goes to rank d. Equal blocks, or `rows` for each rank; in which case ranks first
-  // exchange the counts in a round of arrivals. part.output_length is the number of rows of an output. P*S read, P*S
-  // written.
+  // Block d of each rank's rows goes to rank d. Blocks are equal, or `rows` has the number of rows for each rank; ranks
+  // then first exchange the counts in a round of arrivals. part.output_length is the number of rows of an output. P*S
+  // read, P*S written.
   Results all_to_all(const Buffer& part, std::span<const std::int64_t> rows, bool is_ragged,
                      sync::Poll* poll = nullptr);
   // The number of rows that this rank got in its last all_to_all.

@@ -12,11 +12,11 @@
 
 namespace ringlet::collectives {
 
-// "0.7 s".
+// Text such as "0.7 s".
 std::string seconds_text(sync::Clock::duration duration);
 
-// "rank 3", "ranks 0, 2 to 5, 9"; for ascending ranks. Of very many ranges, the first ones and the number of further
-// ranks.
+// Text such as "rank 3" or "ranks 0, 2 to 5, 9", for ascending ranks. If there are very many ranges, the first ones and
+// the number of further ranks.
 std::string ranks_text(std::span<const int> ranks);
 
 // One line for each rank's text. If there would be too many lines, one for all ranks with the same text; if there are

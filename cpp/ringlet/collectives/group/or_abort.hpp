@@ -1,4 +1,4 @@
-// Failing in the middle of a call.
+// Failures in the middle of a call.
 #pragma once
 
 #include <new>
@@ -8,7 +8,7 @@
 
 namespace ringlet::collectives {
 
-// Fails the group because a rank has no more memory, inside a handler of that exception, and rethrows it.
+// Called by an exception handler: fails the group because a rank has no more memory, and rethrows the exception.
 [[noreturn]] void abort_without_memory(Group& group, int rank);
 
 // Between the rounds of a call, other ranks wait for this rank, so a failure of this rank must abort the group.

@@ -10,7 +10,7 @@ namespace ringlet::collectives {
 
 #if defined(__linux__)
 
-// The call copies less than asked for if it is interrupted.
+// The system call copies fewer bytes than requested if it is interrupted.
 CmaResult cma_read(int pid, std::uint64_t address, std::size_t bytes, void* to) noexcept {
   auto* here = static_cast<std::byte*>(to);
   while (bytes > 0) {

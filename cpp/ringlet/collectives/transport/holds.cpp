@@ -72,7 +72,7 @@ void ProcessReclaimPolicy::look() const noexcept {
     for (std::size_t process = 0; process < processes_.size(); ++process) {
       if (!has_ended_[process].is_set() && processes_[process].has_ended()) has_ended_[process].set(true);
     }
-  } catch (const std::bad_alloc&) {  // next time
+  } catch (const std::bad_alloc&) {  // checked again by the next call
   }
 }
 

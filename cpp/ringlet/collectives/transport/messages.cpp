@@ -59,7 +59,7 @@ bool MessageSocket::try_send(const Message& message, int descriptor) {
     if (sendmsg(socket_.get(), &header, kSendFlags) >= 0) return true;
     if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
     if (errno == ENOBUFS ||
-        errno == ETOOMANYREFS) {  // until other processes receive descriptors in transit; poll does not report that
+        errno == ETOOMANYREFS) {  // until other processes receive descriptors in transit, which poll does not report
       usleep(1000);
       return false;
     }

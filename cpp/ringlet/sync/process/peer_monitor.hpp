@@ -9,7 +9,7 @@ namespace ringlet::sync {
 
 enum class Ending {
   kExited,  // its pidfd is readable: see Pidfd::how_it_ended
-  kHungUp,  // its end of the socket is closed; it ended (no pidfd), or lives on without the socket, as after an exec
+  kHungUp,  // its end of the socket is closed; it ended (no pidfd), or runs on without the socket, as after an exec
 };
 
 // Callbacks for the events of one process. Both run on the monitor's thread, one at a time for all processes, so they

@@ -11,8 +11,8 @@ namespace ringlet::sync {
 // A block has one count for each process. The owner of the block adds the holds for a process before it sends the
 // process the name of the block, and removes them if it never sends the name, or if all ranks know that the call has no
 // results; otherwise only that process releases them, one at a time. A process adds its hold on the control block of a
-// subgroup itself, in a call for whose time the owner keeps the block. The owner reuses the block once each count is
-// zero or belongs to an ended process. All operations are seq_cst, so accesses of a process to the block precede its
+// subgroup itself, in a call during which the owner keeps the block. The owner reuses the block once each count is zero
+// or belongs to an ended process. All operations are seq_cst, so accesses of a process to the block precede its
 // release, which precedes the owner's next use.
 class ProcessRefcount {
  public:

@@ -83,7 +83,7 @@ class ClusterResolver(abc.ABC):
         -------
         dict of str to int
         """
-        self.master(task_type, task_id)  # raises for a task that does not exist, as in TensorFlow
+        self.master(task_type, task_id)  # raises an error if the task does not exist, as in TensorFlow
         return {}
 
     @property

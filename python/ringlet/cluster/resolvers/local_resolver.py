@@ -25,9 +25,9 @@ from ringlet.ipc.unix_sockets import pair
 from ringlet.ipc.worker_process import Worker, ending_text
 from ringlet.rendezvous.job_key import MOST_PROCESSES
 
-# Module of the main function of the processes; not imported here, because it belongs to a higher layer.
+# Module with the main function of the processes, not imported because it belongs to a higher layer.
 _MAIN = "ringlet.coordinator.local_task"
-# Time to wait for the exit of a process whose channel has closed.
+# Timeout for the exit of a process whose channel has closed.
 _END_SECONDS = 0.5
 
 _Task = tuple[str, int]  # type and index
@@ -93,7 +93,7 @@ class LocalCluster:
         return self._processes[task_type, task_id].process.pid
 
     def stop(self, timeout_seconds: float = 2.0) -> None:
-        """Close all channels, which ends idle processes, and kill the others within the time limit."""
+        """Close all channels, which ends idle processes, and kill the remaining processes within the time limit."""
         self._finalizer.detach()
         _end(self._children, self._channels, timeout_seconds)
 
@@ -119,7 +119,7 @@ class LocalCluster:
 def _paths_and_arguments() -> IO[str]:
     """Return a file with sys.path and sys.argv, which may exceed the size of a command line."""
     file = os.fdopen(os.memfd_create("ringlet"), "w+", encoding="ascii")
-    file.write(ascii((list(filter(_is_text, sys.path)), sys.argv)))  # imports skip entries that are not str
+    file.write(ascii((list(filter(_is_text, sys.path)), sys.argv)))  # imports skip entries of sys.path that are not str
     file.seek(0)
     return file
 

@@ -32,7 +32,7 @@ class MPIClusterResolver(SimpleClusterResolver):
     """
 
     def __init__(self, rpc_layer: str | None = None, *, environ: Mapping[str, str] | None = None) -> None:
-        from ringlet.cluster.environment import local_workers, mpi_placement  # not at the top: it imports this folder
+        from ringlet.cluster.environment import local_workers, mpi_placement  # circular import
 
         place = mpi_placement(os.environ if environ is None else environ)
         if place is None or place.size == 1:

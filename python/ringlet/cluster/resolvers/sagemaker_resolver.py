@@ -84,7 +84,7 @@ class SageMakerClusterResolver(TFConfigBaseResolver):
 
 
 def _hosts(environ: Mapping[str, str]) -> tuple[list[str], str]:
-    """Return the sorted names of all hosts, and the name of this one."""
+    """Return the sorted names of all hosts, and the name of this host."""
     missing = [name for name in (_HOSTS, _CURRENT_HOST) if name not in environ]
     if missing:
         raise RuntimeError(f"Not a SageMaker Environment: {' and '.join(missing)} not set. {_EXAMPLE}")

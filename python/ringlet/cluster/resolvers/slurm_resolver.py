@@ -14,8 +14,8 @@ from ringlet.cluster.resolvers.base_resolver import AddressResolver
 # Slurm sets these variables in every task of a step.
 _RANK = "SLURM_PROCID"  # rank of this task in the step
 _NUM_TASKS = "SLURM_STEP_NUM_TASKS"
-_HOSTS = "SLURM_STEP_NODELIST"  # such as n[1-3]
-_TASKS_PER_HOST = "SLURM_STEP_TASKS_PER_NODE"  # such as 2(x3)
+_HOSTS = "SLURM_STEP_NODELIST"  # for example n[1-3]
+_TASKS_PER_HOST = "SLURM_STEP_TASKS_PER_NODE"  # for example 2(x3)
 # Read if gpus_per_node is not given; set to the GPUs of this task.
 _GPUS = "CUDA_VISIBLE_DEVICES"
 
@@ -31,7 +31,7 @@ class SlurmClusterResolver(AddressResolver):
     jobs : dict of str to int, optional
         Number of tasks of each job; by default all tasks of the step are ``worker``.
     port_base : int
-        Port of the first task of each host; the others follow.
+        Port of the first task of each host; its other tasks use the following ports.
     gpus_per_node : int, optional
         By default counted from ``CUDA_VISIBLE_DEVICES`` if set, else by ``nvidia-smi`` if installed, else 0.
     gpus_per_task : int, optional

@@ -119,8 +119,6 @@ class TPUClusterResolver(ClusterResolver):
         initialize_tpu_system(resolver)
         return resolver
 
-    # The slice
-
     @property
     def tpu_name(self) -> str:
         """The name of the slice, or an empty string."""
@@ -187,8 +185,6 @@ class TPUClusterResolver(ClusterResolver):
     def tpu_hardware_feature(self) -> HardwareFeatureMessage | None:
         """The hardware described by the topology, for :class:`HardwareFeature`; None without a topology."""
         return None if self._serialized is None else HardwareFeatureMessage.of_topology(self._serialized)
-
-    # The cluster
 
     def cluster_spec(self) -> ClusterSpec:
         """Return the hosts of the slice, and the coordinator if given; the cluster is empty for ``"local"``."""

@@ -83,13 +83,13 @@ _lock = threading.RLock()  # a finalizer may call kind_of while the lock is held
 
 
 def _load_torch() -> ArrayAdapter:
-    from ringlet.collectives.adapters.torch_arrays import TorchAdapter  # loaded on first use
+    from ringlet.collectives.adapters.torch_arrays import TorchAdapter
 
     return TorchAdapter()
 
 
 def _load_jax() -> ArrayAdapter:
-    from ringlet.collectives.adapters.jax_arrays import JaxAdapter  # loaded on first use
+    from ringlet.collectives.adapters.jax_arrays import JaxAdapter
 
     return JaxAdapter()
 
@@ -164,7 +164,7 @@ def _find_adapter(array_type: type[Any]) -> ArrayAdapter | None:
 def common_kind(values: Sequence[Any], whose: str = "replica") -> ArrayAdapter | None:
     """Return the adapter that all arrays of one reduction have in common; None if they are NumPy arrays or array-likes.
 
-    `whose` is the word for one contributor in messages.
+    `whose` names a contributor in messages, such as "rank".
     """
     kinds = [kind_of(value) for value in values]
     for number, kind in enumerate(kinds):
@@ -201,7 +201,7 @@ def in_kind_of(value: Any, result: Array, *, is_own: bool = False) -> Any:
 
 
 def in_kinds_of(values: Sequence[Any] | None, results: list[Array]) -> list[Any]:
-    """Convert shared results to arrays of the inputs' libraries; without inputs, return them unchanged."""
+    """Convert shared results to arrays of the inputs' libraries; without inputs, return the results unchanged."""
     if values is None:
         return results
     return [in_kind_of(value, result) for value, result in zip(values, results, strict=True)]
@@ -214,7 +214,7 @@ class _WriteableView:
 
     def __init__(self, array: Array) -> None:
         self._owner = array
-        # As raw bytes: the array interface cannot express dtypes of other packages.
+        # The dtype is raw bytes, because the array interface cannot express dtypes of other packages.
         bytes_of_one = {"typestr": f"|V{array.dtype.itemsize}", "descr": [("", f"|V{array.dtype.itemsize}")]}
         self.__array_interface__ = {**array.__array_interface__, **bytes_of_one, "data": (array.ctypes.data, False)}
 

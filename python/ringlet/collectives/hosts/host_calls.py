@@ -40,14 +40,14 @@ _FAILURES = (
     WorkerLostError,
 )
 
-# Maximum payload of the first messages of a call: the first number is divided among the other hosts, but each may get
-# the second. Before the payload, HEAD_BYTES are reserved for the description.
+# Maximum payload of a call's first messages, divided among the other hosts, and the minimum share of each host.
+# HEAD_BYTES are reserved before the payload for the description.
 _INLINE_BYTES, _LEAST_INLINE_BYTES = 256 << 10, 16 << 10
 HEAD_BYTES = 4 << 10
-PIECE_BYTES = 1 << 20  # of one message of a large call, chosen by measurement
+PIECE_BYTES = 1 << 20  # size of one message of a large call, chosen by measurement
 _LONGEST_TEXT = 300
 _LENGTHS = struct.Struct("<QQ")  # lengths of the description and of the metadata, which follow
-_ALIGNMENT = 64  # of the data after the description
+_ALIGNMENT = 64  # alignment in bytes of the data after the description
 
 
 class HostCalls:
@@ -126,7 +126,7 @@ class HostCalls:
             if self._num_local > 1:
                 self._allow(0)
                 self._local.barrier(text)
-                self._allow(3 * EXTRA_SECONDS)  # extra time, in which the leader waits for other hosts
+                self._allow(3 * EXTRA_SECONDS)  # time for the leader to wait for other hosts
             if self._is_leader:
                 self._link.begin(self.calls)
                 self.group.call = self.calls, text
@@ -230,7 +230,7 @@ class HostCalls:
 
 
 def is_description(text: str) -> bool:
-    """Return whether a text is short enough to be the description of a call; a longer one is hashed."""
+    """Return whether a text is short enough to be the description of a call; longer texts are hashed."""
     return len(text) <= _LONGEST_TEXT
 
 

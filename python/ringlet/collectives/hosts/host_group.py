@@ -91,7 +91,7 @@ class HostGroup:
         self.epoch = epoch
         self._whole = whole
         self.report: Callable[[bytes], None] = lambda data: None  # reports a failure to the other leaders
-        self.left: dict[int, tuple[int, str]] = {}  # host: the number of its calls, and why it makes no more calls
+        self.left: dict[int, tuple[int, str]] = {}  # host -> number of its calls, and why it has left
         self.call = (0, "")  # number and description of the leader's call in progress
         self.identities = identities
         self.processes = processes
@@ -135,7 +135,7 @@ class HostGroup:
         return self._adopt(self._translated(error, number))
 
     def _adopt(self, error: Exception) -> Exception:
-        if self._whole is not None and self._whole.failure is not None:  # its error has ranks of the whole group
+        if self._whole is not None and self._whole.failure is not None:  # that error names ranks of the whole group
             error = self._whole.first or error
         with self._lock:
             is_first = self._first is None
@@ -143,7 +143,7 @@ class HostGroup:
                 self._first = error
         if is_first:
             text = WHOLE + str(self._first)
-            self.local.abort(text)  # no effect if that group has already failed
+            self.local.abort(text)  # no effect if the local group has already failed
             self.report(text.encode())
         assert self._first is not None
         return copy.copy(self._first)

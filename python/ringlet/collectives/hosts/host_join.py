@@ -33,7 +33,7 @@ from ringlet.rendezvous.process_identity import ProcessIdentity
 
 _HELLO_TAG, _ANSWER_TAG = 1, 2
 _PAUSE_SECONDS = 0.001
-_LAST_SECONDS = 1.0  # after the time-out, for the answer of the first process
+_LAST_SECONDS = 1.0  # extra time after the time-out for the first process's answer
 
 # A function that joins the group of the ranks of one host.
 JoinLocally = Callable[[Job, Sequence[int], float], Any]
@@ -57,7 +57,7 @@ def join(
     hub = hub_of(transport)
     inboxes = {rank: HostInbox(hub) for rank in sorted(ranks)}
     answer = _introduce(transport, processes, job, _introduction(job, inboxes, identity), deadline)
-    transport.watch_connections(of_program)  # the connections between the first process and the others
+    transport.watch_connections(of_program)  # connections between the first process and the other processes
     records = answer["processes"]
     identities = [ProcessIdentity.from_record(record["process"]) for record in records]
     hosts = hosts_of([(record["ranks"], identity) for record, identity in zip(records, identities, strict=True)])
@@ -96,7 +96,7 @@ class _HostShare:
     def __init__(self, group: HostGroup, link: HostLink, local: Any) -> None:
         self.connected: ConnectedGroup | None = local.connected
         self._group = group
-        self._link = link  # kept alive as long as this object
+        self._link = link  # keeps the link alive
         self._local = local
 
     def abort(self, reason: str) -> None:
@@ -174,7 +174,7 @@ def _wait(requests: Sequence[Request]) -> None:
             while request.test() is None and not deadline.is_over():
                 time.sleep(_PAUSE_SECONDS)
         except PeerFailed:
-            continue  # the first call reports the lost process
+            continue  # the group's first call reports the lost process
 
 
 def _answer(

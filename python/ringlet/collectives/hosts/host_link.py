@@ -43,7 +43,7 @@ _CAUSE_SECONDS = 0.3
 
 _FIRST_CALL = 1
 _SPINS = 100
-_YIELD_SECONDS = 0.05  # a waiting rank yields first, because MPI moves bytes only while it is called
+_YIELD_SECONDS = 0.05  # a waiting rank yields before it sleeps, because MPI makes progress only inside its calls
 _LONG_PAUSE_SECONDS = 0.0002
 _CHECK_SECONDS = 0.01
 
@@ -64,7 +64,7 @@ class Frame:
         self.bytes = self.memory.data
 
     def erase_stamp(self) -> None:
-        """Erase the stamp, so that the stamp of an earlier message is not mistaken for that of the next."""
+        """Erase the stamp, so that the stamp of an earlier message is not mistaken for the stamp of the next."""
         self.bytes[:_STAMP_BYTES] = _NO_STAMP
 
     def write(self, content: bytes) -> None:
@@ -87,7 +87,7 @@ class Incoming:
 class Exchange:
     """Memory for a repeated exchange: one message to all other hosts, and one from each of them.
 
-    A message is `begin` followed by an array; `parts` are the arrays of all hosts, in their order.
+    A message is `begin` followed by an array; `parts` are the arrays of all hosts, in the order of the hosts.
     """
 
     def __init__(self, link: HostLink, begin: bytes, count: int, dtype: np.dtype[Any], capacity: int) -> None:
@@ -146,10 +146,10 @@ class HostLink:
         self._sent: list[tuple[list[Request], Frame]] = []
         self._expected: list[Incoming] = []
         self._exchanges: list[Exchange] = []
-        # By host and kind: the number of messages sent, or received, in the call in progress.
+        # Number of messages sent and received in the call in progress, by host and kind.
         self._numbers_to: dict[tuple[int, int], int] = {}
         self._numbers_from: dict[tuple[int, int], int] = {}
-        self._of_program: set[int] = set()  # the sockets of the program when the first call began
+        self._of_program: set[int] = set()  # sockets that the program had open when the first call began
         self.number = 0  # number of the call in progress
         self._is_open = is_leader and transport.rank == leaders[host]
 
@@ -223,9 +223,9 @@ class HostLink:
         return self._exchanges[-1]
 
     def exchange(self, exchange: Exchange) -> list[Incoming]:
-        """Send this host's part of an exchange as the first message of a call, and receive those of the other hosts.
+        """Send this host's part of an exchange as the first message of a call, and receive the other parts.
 
-        Return the messages with another beginning, whose hosts made a different call.
+        Return the messages that begin differently, because their hosts made a different call.
         """
         for message in exchange.incoming:
             message.frame.erase_stamp()
@@ -289,7 +289,7 @@ class HostLink:
                         break
                 else:
                     _abandoned.append((request, message))
-            except PeerFailed:  # a lost host needs no notice
+            except PeerFailed:  # a lost host does not need the notice
                 continue
 
     def leave(self, reason: str) -> None:
@@ -320,7 +320,7 @@ class HostLink:
     # --- waits --------------------------------------------------------------------------------------------------------
 
     def _wait_for(self, requests: Sequence[tuple[Request, int]]) -> None:
-        """Wait for requests, each given with its host; testing one makes MPI move the messages of all."""
+        """Wait for requests, each given with its host; testing one of them makes MPI advance all messages."""
         began: float | None = None
         checked, is_reported, spins = 0.0, False, 0
         try:
@@ -387,7 +387,7 @@ class HostLink:
 
 
 def _counted(numbers: dict[tuple[int, int], int], key: tuple[int, int]) -> int:
-    """Return the number of earlier messages of this host and kind, and count one more."""
+    """Return the number of earlier messages of this host and kind, and increment it."""
     number = numbers.get(key, 0)
     numbers[key] = number + 1
     return number

@@ -30,7 +30,7 @@ class HostMember(HostReductions, HostMovement):
     """One rank of a group over several hosts."""
 
     def exclusive_scan(self, array: Array, op: int, out: Array | None) -> Array:
-        """Combine the arrays of the ranks before this one, from left to right."""
+        """Combine the arrays of the ranks before this rank, from left to right."""
         operation = Op(op)
         check_plain(array, operation)
         place, result = checked_outputs([array], None if out is None else [out], operation)[0]
@@ -123,7 +123,7 @@ def linked(
 
 
 def new_tag(transport: Transport) -> int:
-    """Return a tag for a group whose first process is this one; each process has its own range of tags."""
+    """Return a tag for a group whose first process is this process; each process has its own range of tags."""
     with transport.lock:
         transport.num_groups += 1
         most = max((transport.largest_tag // NUM_KINDS - 1) // transport.size, 1)
@@ -144,7 +144,7 @@ def _leave_all() -> None:
     error = getattr(sys, "last_value", None)
     reason = "ended without closing its group" if error is None else f"raised {class_and_text(error)}"
     for core in list(_live):
-        with contextlib.suppress(FailedPreconditionError):  # the member is closed
+        with contextlib.suppress(FailedPreconditionError):  # the member is already closed
             core.depart(reason)
         core.stop_messages()
 

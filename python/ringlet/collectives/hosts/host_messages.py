@@ -35,7 +35,7 @@ _SPINS = 100
 _PAUSE_SECONDS, _LONG_PAUSE_SECONDS, _LONG_AFTER_SECONDS = 5e-5, 1e-3, 0.1
 _CHECK_SECONDS = 0.05
 _IDLE_SECONDS = 1.0
-_LAST_SECONDS = 1.0  # for messages that a receive has accepted
+_LAST_SECONDS = 1.0  # timeout for messages that a receive has accepted
 
 
 class _Offer(NamedTuple):
@@ -60,7 +60,7 @@ class _Transfer:
     request: Request
     data: Bytes
     finish: Callable[[int | None], None]
-    inbox: HostInbox | None = None  # the sender, after an accepted offer
+    inbox: HostInbox | None = None  # the inbox that made an accepted offer
 
 
 class HostInbox(Inbox):
@@ -68,7 +68,7 @@ class HostInbox(Inbox):
 
     def __init__(self, hub: MessageHub) -> None:
         super().__init__()
-        self.addresses: list[tuple[int, int]] = []  # for each rank: its process, and the label of its inbox
+        self.addresses: list[tuple[int, int]] = []  # process of each rank, and label of the rank's inbox
         self._hub = hub
         hub.inboxes[self.label] = self
 
@@ -79,7 +79,7 @@ class HostInbox(Inbox):
         return self._hub.send(self, data, text, target, tag)
 
     def receive(self, into: Place, text: str, source: int | None, tag: int) -> Future[int]:
-        """Start receiving from one source, or from any; the result of the future is the source."""
+        """Start receiving from one source, or from any source; the result of the future is the source."""
         done = super().receive(into, text, source, tag)
         self._hub.wake()
         return done
@@ -158,7 +158,7 @@ class MessageHub:
         self._numbers = itertools.count()
         self._offered: dict[int, _Offered] = {}
         self._transfers: list[_Transfer] = []
-        self._moving = threading.Lock()  # so that messages are processed in their order
+        self._moving = threading.Lock()  # held while messages are processed, to keep their order
         self._thread: threading.Thread | None = None
         self._is_stopped = False
 
@@ -182,7 +182,7 @@ class MessageHub:
             done.set_exception(inbox.lost(target))
             return done
         if is_small:
-            done.set_result(None)  # its bytes were copied
+            done.set_result(None)  # complete, because the bytes were copied
         self.wake()
         return done
 
@@ -222,7 +222,7 @@ class MessageHub:
         return [each.target for each in unsent.values()]
 
     def wake(self) -> None:
-        """Make the thread look for work."""
+        """Wake the thread of the hub."""
         with self._changed:
             if self._thread is None and not self._is_stopped and self._has_work():
                 self._thread = threading.Thread(target=self._run, name="ringlet messages", daemon=True)
@@ -250,7 +250,7 @@ class MessageHub:
         return bool(self._transfers or self._offered) or any(each.is_receiving() for each in self._live())
 
     def _live(self) -> list[HostInbox]:
-        # Not values(): other threads may add inboxes meanwhile.
+        # valuerefs() instead of values(), because other threads may add inboxes during the loop.
         return [inbox for known in self.inboxes.valuerefs() if (inbox := known()) is not None]
 
     def _run(self) -> None:
@@ -278,7 +278,7 @@ class MessageHub:
     def _move(self) -> bool:
         """Process arrived messages and completed requests; return whether any were found.
 
-        No effect while another thread runs it, or in a nested call: a callback may send a message.
+        Has no effect while another thread runs it, or if called by a callback that sends a message.
         """
         if not self._moving.acquire(blocking=False):
             return False
@@ -314,7 +314,7 @@ class MessageHub:
         end = _HEADER.size + length
         if kind == _ACCEPT:
             with self._changed, contextlib.suppress(PeerFailed):
-                if (offered := self._offered.pop(number, None)) is not None:  # else the rank has left
+                if (offered := self._offered.pop(number, None)) is not None:  # otherwise the rank has left
                     self._send_bytes(offered, number)
         elif (inbox := self.inboxes.get(label)) is not None:
             if kind == _LEAVE:

@@ -26,7 +26,7 @@ class HostMovement(HostCalls):
     """Mixin of a rank: collectives that move values."""
 
     def broadcast(self, arrays: Sequence[Array] | None, root: int, outs: Sequence[Array] | None) -> list[Array]:
-        """Copy the arrays of one rank to all."""
+        """Copy the arrays of one rank to all ranks."""
         for array in arrays or ():
             check_plain(array)
         if outs is not None and arrays is not None:
@@ -176,7 +176,7 @@ class HostMovement(HostCalls):
         if is_here:
             if self.rank == root and array is not None:
                 meta = json.dumps([array.dtype.name, array.shape, rows]).encode()
-            if self._num_local > 1 and root != self._begin:  # the leader sends the root's array on
+            if self._num_local > 1 and root != self._begin:  # the leader needs the root's array
                 packed = [np.frombuffer(meta, np.uint8), array] if self.rank == root else None
                 found = self._local.broadcast(packed, root - self._begin, None)  # type: ignore[arg-type]
                 meta, array = found[0].tobytes(), found[1]
@@ -213,10 +213,10 @@ class HostMovement(HostCalls):
         return self._scatter_here(mine, counts)
 
     def _exchange_blocks(self, text: str, block: Array, table: Array) -> tuple[Array, list[int]]:
-        """Exchange rows between leaders; return those for this host, ordered by target and source, and their counts."""
+        """Exchange rows between leaders; return this host's rows, ordered by target and source, and their counts."""
         link, hosts = self._link, self.group.hosts
         self._meet(text)
-        # The numbers of rows between all ranks.
+        # Number of rows that each rank sends to each rank.
         whole = np.empty((self.num_ranks, self.num_ranks), np.int64)
         whole[self._begin : self._begin + self._num_local] = table
         self._send_bytes(link.others, np.ascontiguousarray(table))

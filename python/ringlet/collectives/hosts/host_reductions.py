@@ -28,7 +28,7 @@ from ringlet.collectives.hosts.mpi_transport import PeerFailed
 from ringlet.collectives.op import Op
 from ringlet.errors import InvalidArgumentError
 
-# Number of hosts that exchange whole arrays directly.
+# Up to this many hosts exchange whole arrays directly.
 _FEW_HOSTS = 2
 _PIECES_IN_FLIGHT = 4  # more hide the latency between a message and the next
 _MOST_SMALL = 100  # maximum number of small all-reduces that stay prepared
@@ -264,7 +264,7 @@ class HostReductions(HostCalls):
                     self._distribute(pieces, result)
 
     def _send_partials(self, source: Array, op: Op, pieces: Sequence[slice]) -> tuple[Array | None, list[Any]]:
-        """Send each leader the partial result of its piece; return this host's own, and the expected messages."""
+        """Send each leader the partial result of its piece; return this host's piece, and the expected messages."""
         link, dtype, here = self._link, partial_dtype(source.dtype), self.group.host
         sizes = [(piece.stop - piece.start) * dtype.itemsize for piece in pieces]
         own: Array | None = None
@@ -364,7 +364,7 @@ def _partial_op(op: Op) -> Op:
 def _combine(partials: Sequence[Array], op: Op, num_ranks: int, dtype: np.dtype[Any], out: Array) -> None:
     """Combine the partial results of all hosts in the order ((0+1)+(2+3))+((4+5)+...), and store the result.
 
-    A mean is divided once; floats of 8 and 16 bits are rounded once. `dtype` is that of the inputs.
+    A mean is divided once; floats of 8 and 16 bits are rounded once. `dtype` is the dtype of the inputs.
     """
     total = out if out.dtype == partials[0].dtype else np.empty_like(partials[0])
     if len(partials) == 1:

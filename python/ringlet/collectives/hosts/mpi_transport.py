@@ -62,9 +62,9 @@ class Transport(Protocol):
     size: int
     largest_tag: int
     num_groups: int  # groups that this process has created
-    kept: dict[tuple[int, str], deque[tuple[int, Any]]]  # by tag and group: received messages that no call has consumed
+    kept: dict[tuple[int, str], deque[tuple[int, Any]]]  # received messages that no call has consumed, by tag and group
     lock: threading.Lock
-    hub: MessageHub | None  # of the messages from rank to rank
+    hub: MessageHub | None  # for point-to-point messages
 
     def send(self, data: Bytes, to: int, tag: int) -> Request:
         """Start sending bytes, which must not change until the request is complete."""
@@ -94,8 +94,8 @@ class Transport(Protocol):
         """Make connections fail if the network fails, except those in `others`, which belong to the program."""
 
 
-# Without data, the other system is probed each second, and the connection fails after this many milliseconds without an
-# answer. The kernel answers for its processes, so a slow or stopped process is not lost.
+# An idle connection is probed every second and fails after 5000 ms without an answer. The kernel answers for its
+# processes, so a slow or stopped process does not count as lost.
 _KEEP_ALIVE = (
     {socket.TCP_KEEPIDLE: 1, socket.TCP_KEEPINTVL: 1, socket.TCP_USER_TIMEOUT: 5000} if sys.platform == "linux" else {}
 )
@@ -154,7 +154,7 @@ class MpiTransport:
         try:
             try:
                 has_come = self._comm.Iprobe(self._mpi.ANY_SOURCE, tag, status)
-            except self._mpi.Exception:  # raised until a process failure is acknowledged
+            except self._mpi.Exception:  # raised until the program acknowledges a process failure
                 self._comm.Ack_failed()
                 has_come = self._comm.Iprobe(self._mpi.ANY_SOURCE, tag, status)
             if not has_come:
@@ -241,7 +241,7 @@ def watch_connections(others: set[int]) -> None:
 def _skip_exit_handlers() -> None:
     """Skip the exit handlers of C libraries after Python's finalization: they would race with MPI's threads."""
     libc = ctypes.CDLL(None)
-    if hasattr(libc, "on_exit"):  # glibc; the function registered last is called first, with the exit status
+    if hasattr(libc, "on_exit"):  # glibc calls the function that was registered last first, and passes the exit status
         libc.on_exit.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
         libc.on_exit(ctypes.cast(libc._exit, ctypes.c_void_p), None)
         libc.fflush(None)

@@ -11,7 +11,6 @@ from ringlet.compat.tensorflow.names import TENSORFLOW_NAMES
 
 __all__ = ["ALTERNATIVES", "absent_error", "absent_getter", "namespace", "namespace_getter"]
 
-# A section of docs/porting.md.
 GRADIENTS = "see docs/porting.md#gradients"
 
 

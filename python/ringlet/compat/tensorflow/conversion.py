@@ -18,7 +18,7 @@ Array = NDArray[Any]
 
 # Types of plain Python values, which have no dtype.
 WRITTEN_OUT = (bool, int, float, complex, str, bytes, list, tuple, range)
-# Kind of an array built from Python values: kinds of dtypes that it can be converted to.
+# Kind of an array built from Python values -> kinds of dtypes to which it can be converted.
 _TAKEN = {"b": "biufcV", "i": "iufcV", "u": "iufcV", "f": "fcV", "c": "c", "O": "O", "V": "V"}
 _INT32 = np.iinfo(np.int32)
 

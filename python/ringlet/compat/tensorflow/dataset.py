@@ -146,7 +146,7 @@ def _of_generator(original: Callable[..., Any]) -> Callable[..., Any]:
     return make
 
 
-# Functions that create datasets, and whose arguments need a special conversion.
+# Dataset constructors whose arguments need a special conversion.
 _MAKERS = {
     "from_generator": _of_generator,
     "from_list": _of_list,

@@ -10,7 +10,7 @@ from ringlet.values.value_conversion import as_dtype as ringlet_dtype
 
 DType = np.dtype
 
-# TensorFlow's names and the names in NumPy or ml_dtypes. Text is stored as bytes objects.
+# TensorFlow's dtype names -> names in NumPy or ml_dtypes. Text is stored as bytes objects.
 DTYPES = {
     **{name: name for name in ("bfloat16", "bool", "complex64", "complex128", "float16", "float32", "float64")},
     **{name: name for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},

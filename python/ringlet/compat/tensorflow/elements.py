@@ -36,7 +36,7 @@ def _tensor(leaf: Any) -> Any:
     if kind is PerReplica or kind is Mirrored:
         return kind([as_tensors(component) for component in leaf.values])
     if isinstance(leaf, Dataset) or (kind is np.ndarray and has_datasets(leaf)):
-        from ringlet.compat.tensorflow.dataset import as_dataset  # imported here, because that module imports this one
+        from ringlet.compat.tensorflow.dataset import as_dataset  # circular import at module level
 
         return _each_dataset(as_dataset, leaf)
     if isinstance(leaf, data.Optional) and kind is not Optional:
@@ -97,7 +97,7 @@ def with_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
         result = function(*map(as_tensors, args), **as_tensors(kwargs))
-        return as_arrays(tuple(result) if type(result) is list else result)  # lists are tuples of components
+        return as_arrays(tuple(result) if type(result) is list else result)  # TensorFlow treats a list as a tuple
 
     return call
 

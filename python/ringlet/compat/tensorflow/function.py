@@ -29,7 +29,7 @@ class TensorFunction(Function[..., Any]):
             args, kwargs = self._bound(args, kwargs)
         try:
             result = self.python_function(*args, **kwargs)
-        except StopIteration as error:  # raised by next(iterator); programs catch TensorFlow's class
+        except StopIteration as error:  # raised by next(iterator); TensorFlow programs catch OutOfRangeError
             raise OutOfRangeError(
                 "End of sequence: the iterator that the function reads has no more elements"
             ) from error

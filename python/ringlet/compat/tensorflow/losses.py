@@ -25,7 +25,7 @@ _EPSILON = 1e-7
 
 
 class Reduction:
-    """Names of reductions (``tf.losses.Reduction``); their values are accepted in their place."""
+    """Names of reductions (``tf.losses.Reduction``); strings equal to their values are also accepted."""
 
     NONE = "none"
     SUM = "sum"
@@ -76,7 +76,7 @@ class MeanSquaredError:
             is_weighted = self.reduction == "mean_with_sample_weight" and weights is not None
             divisor = weights.sum() if is_weighted and weights is not None else values.size
             shares = self.dtype.type(divisor * get_strategy().num_replicas_in_sync)
-            total = total / shares if divisor else self.dtype.type(0)  # also of NaN, as in Keras
+            total = total / shares if divisor else self.dtype.type(0)  # 0 even if the total is NaN, as in Keras
         return tensor_of(total)
 
 

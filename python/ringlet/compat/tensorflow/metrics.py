@@ -67,7 +67,7 @@ class Sum:
         self._add(*self._weighted(as_numbers(values, self.dtype), sample_weight))
 
     def _weighted(self, values: Array, sample_weight: Any) -> tuple[Array, Array | None]:
-        """Return the values of examples times their weights, and the weights: None without `sample_weight`."""
+        """Return the values of examples times their weights, and the weights, None without `sample_weight`."""
         weights = None
         if sample_weight is not None:
             values, weights = same_rank(values, as_numbers(sample_weight, self.dtype))
@@ -161,7 +161,7 @@ def _is_class(y_true: Any, y_pred: Any) -> Any:
 
 
 class _Compared(Mean):
-    """Base class of means of a function of labels and predictions."""
+    """Base class of metrics that average a function of labels and predictions."""
 
     _values: ClassVar[Callable[..., Any]]
     _options: Mapping[str, Any] = {}
@@ -180,7 +180,7 @@ class Accuracy(_Compared):
 
 
 class BinaryAccuracy(_Compared):
-    """Fraction of predictions, 1 above a threshold, else 0, that equal labels (``tf.metrics.BinaryAccuracy``).
+    """Fraction of predictions, compared with a threshold, that equal labels (``tf.metrics.BinaryAccuracy``).
 
     Parameters
     ----------

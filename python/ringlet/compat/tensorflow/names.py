@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-# Public names by namespace, from `dir` in TensorFlow 2.21.0; of tf.keras, from `_tf_keras/keras` of Keras 3.
+# Public names by namespace, listed by `dir` in TensorFlow 2.21.0; for tf.keras, the names in `_tf_keras/keras` of Keras
+# 3.
 TENSORFLOW_NAMES: dict[str, frozenset[str]] = {
     name: frozenset(names.split())
     for name, names in {

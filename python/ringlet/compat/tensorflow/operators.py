@@ -67,7 +67,7 @@ UNARY: dict[str, tuple[str, Callable[[Array], Any], str]] = {
     "abs": ("abs", np.absolute, "ifcV"),
     "invert": ("~", np.invert, "biu"),
 }
-# NumPy's function for an operator: the method that is called if the tensor is the right operand.
+# NumPy function of an operator -> reflected method.
 REFLECTED: dict[np.ufunc, str] = {
     np.add: "__radd__",
     np.subtract: "__rsub__",

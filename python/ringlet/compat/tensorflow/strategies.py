@@ -311,6 +311,6 @@ def get_replica_context() -> strategies.ReplicaContext | None:
     """
     replica = strategies.get_replica_context()
     if type(replica) is strategies.ReplicaContext:
-        # The class of the object is changed instead of wrapping it, because its identity identifies the replica.
+        # The class is changed in place, because the object's identity identifies the replica.
         replica.__class__ = ReplicaContext
     return replica

@@ -74,7 +74,7 @@ _KINDS = "biufVc"
 
 
 def _weak(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Convert a scalar that fits to a tensor's dtype, as NumPy 2 does for Python scalars; return others unchanged."""
+    """Convert a scalar that fits to a tensor's dtype, as NumPy 2 does for numbers; return other values unchanged."""
     if not isinstance(value, (bool, int, float, complex, np.number)):
         return value
     array = np.asarray(value)
@@ -149,8 +149,6 @@ class Tensor(np.ndarray[Any, Any]):
         """Raise TypeError, as in TensorFlow: tensors are created by ``tf.constant``."""
         raise TypeError("tf.Tensor cannot be instantiated. Use tf.constant(value).")
 
-    # Properties
-
     def numpy(self) -> Any:
         """Return the value as a writable NumPy array, or as a NumPy scalar if it has no dimensions."""
         array = self.view(np.ndarray).copy()
@@ -185,8 +183,6 @@ class Tensor(np.ndarray[Any, Any]):
 
     def __hash__(self) -> int:  # type: ignore[override]  # raises
         raise TypeError("Tensor is unhashable. Instead, use tensor.ref() as the key.")
-
-    # Elements
 
     def __getitem__(self, key: Any) -> Any:
         try:

@@ -95,7 +95,7 @@ def _tensor(value: Any) -> Any:
     if isinstance(value, (Tensor, ShardedArray, PerReplica)):  # the strategy raises an error for a PerReplica
         return value
     if type(value) is np.ndarray and value.dtype.kind not in "OSU":
-        # A view instead of a copy, so that tiles share the memory of the argument.
+        # A view instead of a copy, so that tiles share the argument's memory.
         whole = value.view(Tensor)
         whole.flags.writeable = False
         return whole

@@ -6,7 +6,7 @@ from ringlet import errors
 from ringlet.compat.tensorflow.absent import namespace_getter
 from ringlet.module_names import list_public
 
-# TensorFlow's names and ringlet's exceptions.
+# TensorFlow's names -> Ringlet's exceptions.
 _NAMES = {
     "AbortedError": errors.CollectiveAborted,
     "CancelledError": errors.CancelledError,

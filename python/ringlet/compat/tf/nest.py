@@ -50,7 +50,7 @@ def _taken(structure: Any, expand_composites: bool) -> tuple[list[Any], nest.PyT
 
 
 def _walk(structure: Any, expand_composites: bool) -> tuple[list[Any], nest.PyTreeSpec]:
-    """Flatten a structure, with each `OrderedDict`, of which optree keeps the order, as a leaf."""
+    """Flatten a structure; an `OrderedDict` is a leaf, because optree does not sort its keys."""
 
     def is_leaf(value: Any) -> bool:
         return type(value) is OrderedDict or (not expand_composites and nest.is_composite(value))
@@ -62,7 +62,7 @@ def _leaves(structure: Any, expand_composites: bool) -> list[Any]:
     leaves, _ = _walk(structure, expand_composites)
     if OrderedDict not in map(type, leaves):
         return leaves
-    # A plain dictionary is walked in key order.
+    # An OrderedDict is converted to a plain dictionary, whose leaves are in key order.
     parts = (_leaves({**leaf}, expand_composites) if type(leaf) is OrderedDict else [leaf] for leaf in leaves)
     return list(chain.from_iterable(parts))
 

@@ -78,7 +78,7 @@ def part_spec(spec: TensorSpec, total: int, count: int) -> PerReplicaSpec:
 
 
 class BatchSplitStream(OneToOneStream):
-    """Stream of the elements of its input, each split into views for the replicas."""
+    """Stream that splits the elements of its input into views for the replicas."""
 
     def __init__(
         self, source: Stream, num_replicas: int, slices_of: Callable[[int, int], tuple[slice, ...]] = chunk_slices

@@ -14,7 +14,7 @@ from ringlet.data.state.iterator_state import batches_read, restored
 from ringlet.data.state.pipeline_iterator import PipelineIterator
 from ringlet.observe import trace_hook
 
-_UNKNOWN = -(1 << 62)  # number of steps after restoring a state without it; remains negative when incremented
+_UNKNOWN = -(1 << 62)  # number of steps if a restored state lacks it; stays negative when incremented
 
 
 class DistributedIterator(PipelineIterator):

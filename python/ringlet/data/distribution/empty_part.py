@@ -17,8 +17,8 @@ from ringlet.nest import map_structure
 def empty_part(node: Node, present: Nest) -> Nest:
     """Return an element without rows; other unknown dimensions become zero too.
 
-    `present` is an element of another replica. Empty arrays of other libraries are slices of its arrays; if the specs
-    are unknown, all empty arrays are.
+    `present` is an element of another replica. Empty arrays of other libraries are slices of arrays of `present`; if
+    the specs are unknown, this applies to all empty arrays.
     """
     specs = known_spec(node)
     if specs is None:

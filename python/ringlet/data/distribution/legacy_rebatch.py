@@ -42,7 +42,7 @@ class LegacyRebatch(ElementTransform):
 
     @property
     def element_spec(self) -> Nest:
-        """The specs of the input with the batch size of a replica, None if the batch does not divide evenly."""
+        """The specs of the input with the batch size of a replica, unknown if the batch does not divide evenly."""
         return map_structure(self._part_spec, self.input.element_spec)
 
     def _part_spec(self, spec: TensorSpec) -> TensorSpec:
@@ -75,11 +75,11 @@ class LegacyRebatch(ElementTransform):
 
 
 class PartElements(InputStream):
-    """Stream of the parts of its input's batches."""
+    """Stream that yields the parts of its input's batches."""
 
     SAVED = ("part",)
-    _batch: Nest | None = None  # the current batch
-    _part = 0  # the next part, counted among the kept parts
+    _batch: Nest | None = None
+    _part = 0  # index of the next part among the kept parts
 
     def __init__(self, node: LegacyRebatch, context: IterationContext, kept: tuple[int, ...]) -> None:
         super().__init__(node, context)
@@ -126,8 +126,8 @@ class PartRows(RowReader):
         self._batch = batch
         self._num_replicas = num_replicas
         self._kept = kept
-        self._parts: list[Rows] = []  # the kept rows of the current batch
-        self._part = 0  # the next part
+        self._parts: list[Rows] = []  # kept parts of the current batch
+        self._part = 0  # index of the next part
 
     def __next__(self) -> Nest:
         if self._part == len(self._parts):

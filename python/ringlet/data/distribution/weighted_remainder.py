@@ -77,7 +77,7 @@ class WeightedBatchSplit(OneToOnePlan):
 
 
 class _WeightedSplitStream(OneToOneStream):
-    """Stream of the batches of its input, split for the replicas of one worker, with weights."""
+    """Stream that splits the batches of its input for the replicas of one worker, with weights."""
 
     def __init__(self, source: Stream, place: InputPlacement) -> None:
         super().__init__(source)
@@ -85,7 +85,7 @@ class _WeightedSplitStream(OneToOneStream):
         first = place.worker_index * place.num_replicas
         mine = slice(first, first + place.num_replicas)
         self._total = place.total
-        # Not a bound method, which would be a reference cycle.
+        # A lambda instead of a bound method, which would create a reference cycle.
         self._slices: Callable[[int, int], tuple[slice, ...]] = lambda size, parts: balanced_slices(size, parts)[mine]
         self._cutter = BatchSplitStream(source, place.total, self._slices)
 

@@ -77,7 +77,7 @@ class WorkerSync:
     def tell(self, error: Exception) -> None:
         """Report an exception of this worker's dataset, which the other workers raise at their next step."""
         if self._place.exchange is None or self._place.num_workers == 1 or (self._has_agreed and not self.counts):
-            return  # no other worker waits for this one
+            return  # no other worker waits for this worker
         with suppress(Exception):  # if other workers have left, the original error takes precedence
             if self._has_agreed:
                 self._place.sum(_FAILED)

@@ -20,7 +20,7 @@ from ringlet.nest import flatten, map_structure, map_until
 
 def iterable_source(iterable: Any) -> IterableSource:
     """Return the node of an iterable of arrays or nests of arrays; raise TypeError for an array or a mapping."""
-    # A Hugging Face dataset has a shape too, but iterates over its rows.
+    # A Hugging Face dataset also has a shape, but iterating over it yields rows.
     is_array = hasattr(iterable, "shape") and not hasattr(iterable, "column_names")
     is_data = is_array or isinstance(iterable, Mapping) or _is_columns(iterable)
     if is_data or isinstance(iterable, (str, bytes)) or not isinstance(iterable, Iterable):
@@ -51,7 +51,7 @@ class IterableSource(Node):
     """
 
     iterable: Iterable[Any]
-    # Not empty once the only iteration of an iterator has started.
+    # Not empty after the single iteration of an iterator has started.
     begun: list[bool] = field(default_factory=list, repr=False)
 
     @property

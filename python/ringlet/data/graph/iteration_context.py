@@ -58,7 +58,7 @@ class IterationContext:
         The choice is saved with the iteration, so it must be a `ringlet.data.graph.node.State`.
         """
         if node not in self._choices:
-            self._choices.setdefault(node, choose())  # another thread of the pipeline may have chosen
+            self._choices.setdefault(node, choose())  # keeps a choice that another thread has made
         return self._choices[node]
 
     def chosen(self, node: Any) -> Any:

@@ -43,7 +43,7 @@ class MappedStream(UnaryStream, Generic[T]):
         self._num_calls = num_calls
         self._is_ordered = is_ordered
         self._name = name
-        self._calls: ThreadMap[T, Nest] | None = None  # while threads run
+        self._calls: ThreadMap[T, Nest] | None = None  # set while threads run
         self._again: deque[T] = deque()  # items whose calls were pending in the saved iterator
         self._failure: BaseException | None = None  # raised by the input after the pending items
 
@@ -114,7 +114,7 @@ class MappedStream(UnaryStream, Generic[T]):
 
     @abstractmethod
     def _save_items(self, items: list[T]) -> dict[str, Any]:
-        """Return the part of the state with the pending items and other state of the subclass."""
+        """Return the part of the state that holds the pending items and the state of subclasses."""
 
     @abstractmethod
     def _load_items(self, state: State) -> list[T]:

@@ -70,7 +70,7 @@ class _Call:
 
 
 class _ThreadPool:
-    """State shared by the threads and the ThreadMap; threads do not reference the ThreadMap, so it can be collected."""
+    """State shared by the threads and the ThreadMap; threads do not reference the ThreadMap, which can be collected."""
 
     def __init__(self, function: Callable[[Any], Any], num_threads: int, name: str) -> None:
         self._function = function
@@ -148,7 +148,7 @@ class ThreadMap(Generic[T, R]):
     ) -> None:
         self._num_calls = num_calls
         self._is_ordered = is_ordered
-        self._calls: deque[_Call] = deque()  # calls that were put but not taken
+        self._calls: deque[_Call] = deque()  # calls whose results were not taken yet
         self._pool = _ThreadPool(function, num_calls, name)
         # Runs when the object is deleted and at exit; daemon threads do not block the exit.
         self._finalizer = weakref.finalize(self, self._pool.shut, DROPPED_SECONDS)

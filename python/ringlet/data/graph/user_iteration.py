@@ -12,8 +12,8 @@ from ringlet.data.state.saved_elements import load_value, save_value
 from ringlet.errors import FailedPreconditionError, OutOfRangeError
 from ringlet.errors.exception_notes import add_note
 
-# Names of methods that return and restore a position: methods of an iterator, or, in PyTorch and Hugging Face, of the
-# iterable, where the position is restored before iteration.
+# Methods that save and restore a position. In PyTorch and Hugging Face they belong to the iterable, and the position is
+# restored before iteration starts.
 _METHODS = (("get_state", "set_state"), ("state_dict", "load_state_dict"))
 
 

@@ -55,7 +55,7 @@ class AssertCardinality(ElementTransform):
 
 
 class CheckedElements(InputStream):
-    """Stream of the elements of its input, whose number is checked."""
+    """Stream that yields the elements of its input, and checks their number."""
 
     SAVED = ("count",)
     _count = 0

@@ -78,7 +78,7 @@ def at(dataset: Dataset, index: int) -> Nest:
 
 def _element(node: Node, number: int) -> Nest:
     find = _DELEGATES.get(type(node))
-    if find is not None:  # the input checks the range
+    if find is not None:  # the input checks that the index is in range
         return find(node, number)
     find = _FINDERS.get(type(node))
     if find is None:

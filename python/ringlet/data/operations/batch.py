@@ -140,7 +140,7 @@ class Batch(ElementTransform):
 
 
 def num_batches(size: int, batch_size: int, drop_remainder: bool) -> int:
-    """Return the number of batches of `size` elements; a negative `size`, a special cardinality, is unchanged."""
+    """Return the number of batches of `size` elements; a negative `size`, which is a special value, is unchanged."""
     if size < 0:
         return size
     return size // batch_size if drop_remainder else -(-size // batch_size)

@@ -68,7 +68,7 @@ class FlatMap(ElementTransform):
 
     @cached_property
     def inner_example(self) -> Node:
-        """The dataset that the function returns for the input's example."""
+        """The dataset that the function returns for the example of the input."""
         return self._inner(self.input.example)
 
     def _inner(self, example: Nest) -> Node:

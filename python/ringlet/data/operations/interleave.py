@@ -15,7 +15,7 @@ from ringlet.data.operations.common.user_function import check_callable
 from ringlet.data.operations.flat_map import FlatMap
 from ringlet.errors import InvalidArgumentError
 
-# The default, a fixed number, so that the order is the same on every machine.
+# A fixed number by default, so that the order is the same on every machine.
 DEFAULT_CYCLE_LENGTH = 4
 
 

@@ -112,7 +112,7 @@ class Map(ElementTransform):
 
     @cached_property
     def examples(self) -> tuple[Nest, ...]:
-        """The function's results for the examples of the input, except later examples for which it raises."""
+        """Results of the function for the examples of the input, without later examples for which it fails."""
         found = [self.example]
         for example in self.input.examples[1:]:
             with suppress(Exception):  # the error occurs again when the element is computed

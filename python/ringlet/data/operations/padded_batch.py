@@ -75,7 +75,7 @@ def padded_batch(  # noqa: PLR0917 - the arguments are TensorFlow's
     size = positive(batch_size, "batch_size")
     node = PaddedBatch(self.node, size, bool(drop_remainder), padded_shapes, padding_values)
     if not node.runs_user_code:
-        _ = node.padding  # this checks shapes and values
+        _ = node.padding  # raises an error for invalid shapes or values
     return type(self)(node)
 
 

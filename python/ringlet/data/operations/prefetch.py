@@ -146,7 +146,7 @@ class _Channel:
                 self._is_making = False
                 self._ready.append(item)
                 self._changed.notify_all()
-            del item  # otherwise, this frame would keep the element alive until the next one is computed
+            del item  # otherwise, this frame would keep the element alive until the next element is computed
         self._leave()
 
     def get_state(self) -> State:
@@ -196,7 +196,7 @@ class _Channel:
         with self._changed:
             self._thread = None
             must_close = self._is_shut
-            # A waiting reader starts the next thread.
+            # Wakes a waiting reader, which starts the next thread.
             self._changed.notify_all()
         if must_close:
             self.stream.close()

@@ -88,6 +88,6 @@ def _check_fit(span: builtins.range, dtype: np.dtype[Any]) -> None:
 def _limits(dtype: np.dtype[Any]) -> tuple[int, int]:
     if dtype.kind in "iu":
         return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
-    # Floats are converted from int64, but the range of half precision is smaller.
+    # Float elements are converted from int64, but float16 has a smaller range.
     whole, largest = np.iinfo(np.int64), int(np.finfo(dtype).max)
     return max(int(whole.min), -largest), min(int(whole.max), largest)

@@ -119,12 +119,12 @@ class Rebatch(ElementTransform):
 
 
 class RebatchElements(InputStream):
-    """Stream of the rows of its input's batches, in batches of different sizes."""
+    """Stream that regroups the rows of the input's batches into batches of different sizes."""
 
     SAVED = ("at",)
     _at = 0  # index of the next size
     _batch: Nest | None = None  # current batch of the input
-    _row = 0  # next row of the current batch
+    _row = 0  # index of the next row of the current batch
 
     def __next__(self) -> Nest:
         sizes = self._node.sizes

@@ -144,7 +144,7 @@ class RandomChoiceElements(InputStreams):
         weights, numbers = self._inputs
         borders = np.cumsum(_drawn_weights(next(weights), self._count))
         place = float(next(numbers)) / 2**32 * borders[-1]
-        # Limited, because rounding must not select the upper bound or a position of weight zero.
+        # Limited, so that rounding cannot select the upper bound or a dataset of weight zero.
         at = int(np.searchsorted(borders, place, side="right"))
         return np.int64(min(at, int(np.searchsorted(borders, borders[-1]))))
 

@@ -82,7 +82,7 @@ class Shard(Transformation):
 
     @property
     def is_hint(self) -> bool:
-        """Whether the numbers are hints that a strategy must replace."""
+        """Whether `num_shards` and `index` are hints, which a strategy must replace."""
         return self.num_shards == SHARD_HINT
 
     @property
@@ -130,7 +130,7 @@ class ShardRows(InputRows):
         if count == 0:
             return slice(0, 0)
         rows = self._rows.next_rows(self._skip + (count - 1) * self._num_shards + 1)
-        skip, self._skip = self._skip, self._num_shards - 1  # also if `rows` is short: no rows follow
+        skip, self._skip = self._skip, self._num_shards - 1  # correct even if `rows` is short, because no rows follow
         if not isinstance(rows, slice):
             return rows[skip :: self._num_shards]
         return np.arange(min(rows.start + skip, rows.stop), rows.stop, self._num_shards, dtype=np.int64)
@@ -144,11 +144,11 @@ class ShardElements(InputStream):
     def __init__(self, node: Shard, context: IterationContext) -> None:
         super().__init__(node, context)
         self._skip = node.index  # number of input elements before the next kept element
-        # Number of shards that are not checked yet.
+        # With fills_all, the number of shards whose first element has not been checked yet.
         self._behind = node.num_shards - 1 - node.index if node.fills_all else 0
 
     def __next__(self) -> Nest:
-        # Count first, so that an element whose computation fails still takes its number.
+        # Count before reading, so that an element whose computation fails is counted.
         while self._skip:
             self._skip -= 1
             next(self._input)

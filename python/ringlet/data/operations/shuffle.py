@@ -153,8 +153,8 @@ class ShuffleRows(RowStream):
         self._buffer_size = buffer_size
         self._random = random
         self._buffer: Rows | None = None  # None until filled; a slice becomes an array before a slot is refilled
-        self._ready: Numbers = np.empty(0, np.int64)  # shuffled numbers
-        self._at = 0  # number of shuffled numbers yielded
+        self._ready: Numbers = np.empty(0, np.int64)  # shuffled row numbers
+        self._at = 0  # number of shuffled row numbers that were yielded
 
     def next_rows(self, count: int) -> Rows:
         stop = self._at + count
@@ -227,7 +227,7 @@ class ShuffleElements(InputStream):
 
     SAVED = ("is_filled", "is_rest")
     _is_filled = False
-    _is_rest = False  # the input has ended; the rest of the buffer is in reversed output order
+    _is_rest = False  # True after the input has ended; the rest of the buffer is then in reversed output order
 
     def __init__(self, node: Shuffle, context: IterationContext) -> None:
         super().__init__(node, context)

@@ -12,7 +12,7 @@ from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import InputRows, InputStream, IterationContext, RowStream, Stream, Transformation
 from ringlet.data.graph.table import Rows, row_count
 
-# Number of row numbers to skip per call; limited, because a shuffle allocates arrays of this size.
+# Maximum number of rows to skip per call, because a shuffle allocates arrays of this size.
 _AT_ONCE = 2**20
 
 
@@ -75,7 +75,7 @@ class Skip(Transformation):
         """The number of elements after the first `count`, if known."""
         size = self.input.cardinality
         if size < 0:
-            # As in TensorFlow, this holds even if a count of -1 skips an infinite dataset.
+            # As in TensorFlow, skip(-1) of an infinite dataset has cardinality 0.
             return 0 if self.count == ALL and size == INFINITE_CARDINALITY else size
         return 0 if self.count == ALL else max(0, size - self.count)
 
@@ -87,7 +87,7 @@ class Skip(Transformation):
 
 
 class SkipRows(CountedRows):
-    """Stream of the row numbers of its input after the skipped row numbers."""
+    """Stream that skips the first row numbers of its input."""
 
     def next_rows(self, count: int) -> Rows:
         if self._left == ALL:
@@ -100,14 +100,14 @@ class SkipRows(CountedRows):
 
 
 class SkipElements(CountedElements):
-    """Stream of the elements of its input after the skipped elements."""
+    """Stream that skips the first elements of its input."""
 
     def __next__(self) -> Nest:
         if self._left == ALL:
             self.close()
             raise StopIteration
         while self._left:
-            # Count first, so that an element whose computation fails is not counted again by the next call.
+            # Count before reading, so that an element whose computation fails is counted only once.
             self._left -= 1
             next(self._input)
         return next(self._input)

@@ -63,11 +63,11 @@ def _common_rows(specs: list[TensorSpec]) -> int | None:
 
 @dataclass(frozen=True, eq=False)
 class Unbatch(ElementTransform):
-    """Node of the rows of all elements."""
+    """Node whose elements are the rows of the input's elements."""
 
     @property
     def cardinality(self) -> int:
-        """The total number of rows, if every element is known to have the same nonzero number."""
+        """The total number of rows, if all elements are known to have the same nonzero number of rows."""
         size = self.input.cardinality
         if size < 0:
             return size
@@ -102,13 +102,13 @@ def _first_row(leaf: Any) -> Any:
 
 
 class UnbatchElements(InputStream):
-    """Stream of the rows of its input's elements."""
+    """Stream that splits the elements of its input into rows."""
 
     _element: Nest = None  # the current element, its leaves, their structure, and the number of rows
     _leaves: Sequence[Any] = ()
     _shape: PyTreeSpec | None = None
     _rows = 0
-    _at = 0  # the next row
+    _at = 0  # index of the next row
 
     def __next__(self) -> Nest:
         while self._at == self._rows:

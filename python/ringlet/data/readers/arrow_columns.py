@@ -27,7 +27,7 @@ def column_array(column: Any, name: str, fill_null: Any, where: str) -> Array:
 
     Numbers and times share the memory of the column where possible. Text and bytes are objects. Lists of equal length
     become rows of a matrix; other lists become an array of arrays, with dtype object. `fill_null` replaces missing
-    values; if `fill_null` is None, they are an error.
+    values; if `fill_null` is None, missing values raise an error.
     """
     import pyarrow.types as kinds
 

@@ -91,8 +91,8 @@ class DecompressedStream(ByteStream):
         super().__init__(name)
         self._frame = frame
         self._decompressor = zlib.decompressobj(frame)
-        self._input = b""  # read but not decompressed
-        self._has_begun = False  # an empty file is not a truncated one
+        self._input = b""  # bytes that were read but not decompressed
+        self._has_begun = False  # False for an empty file, which does not count as truncated
         self._is_at_end = False
 
     @property

@@ -52,7 +52,6 @@ def from_csv(
     num_parallel_reads : int, optional
         Number of files read concurrently, in threads, with interleaved rows. None reads one file after
         another; AUTOTUNE (-1) means 4.
-
     encoding : str, default "utf8"
         Encoding of the text in the files: any encoding that Python supports, such as ``"latin-1"``.
 

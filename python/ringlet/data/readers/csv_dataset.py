@@ -275,7 +275,7 @@ def _wrong(record: Record, what: str) -> InvalidArgumentError:
 
 
 class FieldElements(OneToOneStream):
-    """Stream of the values of its input's records."""
+    """Stream of the values of the input's records."""
 
     def __init__(self, source: Stream, node: CsvFields) -> None:
         super().__init__(source)

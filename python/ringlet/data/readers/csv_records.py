@@ -64,7 +64,7 @@ class RecordBlocks(FileBlocks):
         self._at_end = False
         self._needs_header = dialect.has_header
         self._line = 1
-        self._count = 0  # records before the next block
+        self._count = 0  # number of records before the next block
         self._ready: list[Record] = []  # records that skip_to() has read but not skipped
         self.offset = 0
 
@@ -132,7 +132,7 @@ class RecordBlocks(FileBlocks):
             if line_end is None and not self._at_end:
                 return None
             if line_end is not None and line_end.end() == len(data) and line_end[0] == b"\r" and not self._at_end:
-                return None  # a line feed may follow
+                return None  # a line feed may follow the carriage return
             stop = len(data) if line_end is None else line_end.start()
             after = len(data) if line_end is None else line_end.end()
             comma = data.find(self._dialect.delimiter, at, stop)

@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 from ringlet.data.graph.element_structure import Array
 from ringlet.errors import InvalidArgumentError
 
-# Field numbers of the lists in a Feature, and TensorFlow's names for the kinds.
+# Field numbers of the lists in a Feature message, and TensorFlow's names of the kinds.
 NONE, BYTES, FLOAT, INT64 = 0, 1, 2, 3
 KIND_NAMES = {BYTES: "string", FLOAT: "float", INT64: "int64"}
 KIND_DTYPES: dict[int, np.dtype[Any]] = {
@@ -110,7 +110,8 @@ class VarLenFeature:
 class FixedLenSequenceFeature:
     """A feature with any number of arrays of one shape (``tf.io.FixedLenSequenceFeature``).
 
-    `parse_single_example` returns these arrays as one array; `parse_example` pads it to the longest in the batch.
+    `parse_single_example` returns these arrays as one array; `parse_example` pads each such array to the length of the
+    longest in the batch.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ class BlockBuffer:
         self.data = bytearray(size)
         self.begin = 0  # valid bytes are between begin and end
         self.end = 0
-        self.is_at_end = False  # whether the end of the file is reached
+        self.is_at_end = False
 
     def __len__(self) -> int:
         return self.end - self.begin

@@ -60,7 +60,7 @@ class FileReader(ElementTransform):
     def open_file(self, name: str) -> FileBlocks:
         """Return the reader of a file."""
 
-    cardinality = UNKNOWN_CARDINALITY  # the files are not read
+    cardinality = UNKNOWN_CARDINALITY  # unknown, because the files are not read in advance
 
     @property
     def element_spec(self) -> Nest:
@@ -106,8 +106,8 @@ class _Turn:
     def __init__(self, is_ahead: bool) -> None:
         self.blocks: FileBlocks | None = None
         self.name = ""
-        self.offset = 0  # of the current block
-        self.size = 0  # number of its elements
+        self.offset = 0  # offset of the current block
+        self.size = 0  # number of elements in the current block
         self.elements: Iterator[Any] = iter(())
         self._ahead = ThreadMap(_read_block, 1, name="ringlet-read") if is_ahead else None
 
@@ -182,7 +182,7 @@ class FileElements(InputStream):
         count = reader.num_parallel_reads or 1
         self._turns = [_Turn(is_ahead=reader.num_parallel_reads is not None and count > 1) for _ in range(count)]
         self._index = 0
-        self._turn = self._turns[0]  # the current turn
+        self._turn = self._turns[0]
         self._has_names = True
 
     def __next__(self) -> Nest:

@@ -109,7 +109,7 @@ class RecordBlocks(FileBlocks):
         self._compression = compression
         self._stream = open_bytes(name, compression)
         self._buffer = BlockBuffer(self._stream, size)
-        self._fault: Exception | None = None  # raised after the records before the damage
+        self._fault: Exception | None = None  # raised after the undamaged records have been returned
         self.offset = 0
 
     def next_block(self) -> Sequence[Any]:

@@ -26,7 +26,7 @@ SUFFIX = ".ringlet-cache"
 _PARTIAL = SUFFIX + "-partial"
 _MAGIC = b"RGLCACH1"
 _RECORD = struct.Struct("<IQI")
-# Maximum size of a header; a larger one indicates damage.
+# Maximum size of a header; a larger size indicates damage.
 _LONGEST_HEADER = 2**28
 
 

@@ -41,7 +41,7 @@ def batches_read(opened: PipelineHandle, batches: Graph | None, num_steps: int) 
 def restored(opened: PipelineHandle, state: State, batches: Graph | None = None) -> PipelineHandle:
     """Close a pipeline, and reopen its graph at a saved state.
 
-    If each step is one element of the dataset `batches`, the state may come from a different number of workers: the
+    If each step is one element of the dataset `batches`, a state from a different number of workers is accepted; the
     elements before the position are then computed again.
     """
     _check(state)

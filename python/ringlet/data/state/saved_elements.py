@@ -182,7 +182,7 @@ def _loaded(saved: Any) -> Nest:
 
 
 def _loaded_object(saved: State) -> Any:
-    # Imported here, as below, because operations of datasets import this module.
+    # Circular import: the dataset operations import this module.
     from ringlet.data.dataset import Dataset
 
     if "optional" in saved:

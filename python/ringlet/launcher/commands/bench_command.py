@@ -1,4 +1,4 @@
-"""``ringlet bench``: compare the time of all-reduce with that of a NumPy pass over the same memory."""
+"""``ringlet bench``: compare the time of all-reduce with the time of a NumPy pass over the same memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ringlet.launcher.launch import launch
 from ringlet.tpu.units import format_bytes, format_seconds
 
 _SIZES = (8, 1 << 10, 32 << 10, 1 << 20, 8 << 20, 64 << 20)
-_DTYPES = ("float32", "float64", "int32", "int64")  # the sums of _is_right are exact in each of these
+_DTYPES = ("float32", "float64", "int32", "int64")  # the sums that _is_right checks are exact in all of these
 _ROUNDS, _ROUND_BYTES, _MOST_CALLS = 9, 1 << 22, 500
 
 _EPILOG = """\
@@ -83,7 +83,7 @@ def _measure(sizes: tuple[int, ...], dtype: str, member: Member | None = None) -
             is_right = _is_right(rank, x)
             x.fill(0)  # repeated sums in place would grow without bound
             rounds = [[_seconds(rank, size, call) for call in calls] for _ in range(1 + _ROUNDS)]
-            reductions, passes = map(list, zip(*rounds[1:], strict=True))  # the first is a warm-up
+            reductions, passes = map(list, zip(*rounds[1:], strict=True))  # the first round is a warm-up
             results.append((reductions, passes, _is_right(rank, x) and is_right))
     return results
 

@@ -158,7 +158,7 @@ def _memories() -> Iterator[str]:
 
 def _memories_of(pid: int) -> Iterator[str]:
     for link in Path(f"/proc/{pid}/fd").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # the descriptor has been closed meanwhile
+        with contextlib.suppress(FileNotFoundError):  # the descriptor was closed in the meantime
             if str(link.readlink()).startswith(f"/memfd:{NAME}"):
                 yield str(link)
 
@@ -168,7 +168,7 @@ def _read_memories(paths: Iterable[str], job: str | None = None) -> Iterator[Sna
     for path in paths:
         try:
             descriptor = os.open(path, os.O_RDONLY)
-        except FileNotFoundError:  # the process has exited meanwhile
+        except FileNotFoundError:  # the process exited in the meantime
             continue
         try:
             inode = os.fstat(descriptor).st_ino
@@ -200,7 +200,7 @@ def _process_lines(snapshots: list[Snapshot]) -> Iterator[str]:
         if not any(shot.process.threads):
             rows.append(("-", pid, "has made no call"))
         for thread in filter(None, shot.process.threads):
-            # A thread may drive a rank of a group and ranks of its subgroups: the rank in the largest is shown.
+            # A thread may drive a rank of a group and ranks of its subgroups; the rank in the largest group is shown.
             rank = max(thread, key=lambda operation: operation.num_ranks).rank
             made = calls[thread[-1].group][thread[-1].sequence]
             rows.append((str(rank), pid, _state(thread[-1], shot, made, oldest)))

@@ -23,14 +23,14 @@ Status = Literal["ok", "note", "problem"]
 
 _GIB = 2**30
 _TOO_LITTLE_MEMORY_BYTES = 2**26
-# Descriptors that `ringlet run` needs in total and for each worker; a worker itself needs fewer.
+# File descriptors that `ringlet run` needs for itself and for each worker; a limit below the third number is reported.
 _LAUNCHER_FILES, _WORKER_FILES, _FEW_FILES = 15, 3, 256
-_OWN_THREADS = 4  # of each process of a job, in addition to its BLAS threads; a job has one BLAS thread per core
+_OWN_THREADS = 4  # threads of each process of a job besides its BLAS threads; a job has one BLAS thread per core
 _SHARED_BYTES = 1 << 21
 _LONGEST_VALUE = 60
 _SIZE_LIMITS = {"-v": resource.RLIMIT_AS, "-d": resource.RLIMIT_DATA, "-f": resource.RLIMIT_FSIZE}
 _FUTEX_WAKE, _FUTEX_CALLS = 1, {"x86_64": 202, "aarch64": 98}
-# Executed by a child: it may read its parent's memory if two processes of a job may read each other's.
+# Run by a child process: it may read its parent's memory if processes of a job may read each other's memory.
 _READ_PARENT = """
 import ctypes, os, sys
 to = ctypes.create_string_buffer(8)
@@ -284,7 +284,7 @@ def _finite(limit: int) -> float:
 
 
 def _chosen(file: Path) -> str:
-    """Return the setting in effect, the word in brackets."""
+    """Return the setting in effect, which is the word in brackets."""
     try:
         return file.read_text(encoding="ascii", errors="replace").partition("[")[2].partition("]")[0]
     except OSError:

@@ -121,7 +121,7 @@ def execute(options: argparse.Namespace) -> int:
     _check_size(job)
     restarts = whole_number("--restarts", options.restarts, 0)
     final = [whole_number("--no-restart", text) for text in options.no_restart.split(",") if text]
-    # Without TF_CONFIG, which is replaced for the workers.
+    # TF_CONFIG is left out, because it is replaced for the workers.
     place = read_placement({name: value for name, value in os.environ.items() if name != "TF_CONFIG"})
     if place.size > 1:
         print(
@@ -261,7 +261,7 @@ def run_with_restarts(job: Job, restarts: int, final: Collection[int]) -> int:
 def _run(job: Job) -> Outcome:
     if not job.hosts:
         return run_workers(job)
-    from ringlet.launcher.run_on_hosts import run_on_hosts  # imported on first use
+    from ringlet.launcher.run_on_hosts import run_on_hosts
 
     return run_on_hosts(job)
 

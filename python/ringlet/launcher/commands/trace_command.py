@@ -251,7 +251,7 @@ def _lines(files: list[_File], ranks: list[RankTime]) -> Iterator[str]:
 
 
 def _waited_for(ranks: list[RankTime]) -> tuple[int, float] | None:
-    """Return the rank for which others waited longest, and for how long in total."""
+    """Return the rank for which other ranks waited longest, and the total waiting time."""
     totals: dict[int, float] = {}
     for rank in ranks:
         for late, seconds in rank.waits_for.items():

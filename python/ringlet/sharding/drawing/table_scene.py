@@ -11,9 +11,9 @@ from ringlet.tpu.drawing.colours import CATEGORY_STYLES, GRADIENT_STYLES
 from ringlet.tpu.drawing.scene import HOST, INK, WORDS, Box, Boxes, Hint, Item, Scene, Style, Words
 
 _NARROWEST = 200
-_LETTER = 6.0  # average pixels of a character at 11 pixels, large enough that no line is cut off
+_LETTER = 6.0  # average width of a character in pixels at font size 11, large enough that no line is cut off
 _DIGIT = 7.0  # width of a digit in the widest font
-_CELL_WIDTH, _CELL_HEIGHT = 34.0, 24.0  # minimum
+_CELL_WIDTH, _CELL_HEIGHT = 34.0, 24.0  # minimum size in pixels
 _TABLE_WIDTH, _SMALL_TABLE_WIDTH = 300.0, 180.0
 _FLATTEST, _STEEPEST = 0.35, 1.2  # height of a table, as a fraction of its width
 _MOST_ROWS, _MOST_COLUMNS, _MOST_TABLES, _MOST_BANDS = 24, 24, 16, 12
@@ -57,7 +57,7 @@ def scene_of(table: TileTable, width: int) -> Scene:
             items.append(Words(WORDS, [(left, top + 20, f"… {len(tables) - _MOST_TABLES + 1} more")], 11, "start"))
         else:
             items += _table(table, tables[number], grid, left, top)
-            if tables[number][1][0]:  # every part but the first
+            if tables[number][1][0]:
                 items.append(Words(INK, [(left - _MARGIN / 2, top + 37 + grid.height / 2, "+")], 16))
     most = max(int((width - 2 * _MARGIN) / _LETTER), 30)
     legend = [line for words in table.legend() for line in textwrap.wrap(words, most, subsequent_indent="  ")]

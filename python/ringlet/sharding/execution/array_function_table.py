@@ -31,11 +31,11 @@ _HOMES = """halo.correlate ops.axis_functions ops.composed ops.diagonals ops.joi
 _TABLE: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 _KINDS = frozenset((ShardedArray, np.ndarray))
-# Creation functions; with a sharded `like`, NumPy dispatches them under their own or another name.
+# Creation functions, which NumPy may dispatch under another name if `like` is sharded.
 _NAMES = """arange array asanyarray asarray ascontiguousarray asfortranarray empty eye frombuffer fromfile fromfunction
     fromiter fromstring full genfromtxt identity loadtxt ones require tri zeros"""
 _CREATORS = frozenset(_NAMES.split())
-# Functions whose result stays an array, not a number, if it has no dimensions.
+# Functions whose results without dimensions are arrays, not scalars.
 _COPIES = frozenset(("astype", "copy", "empty_like", "full_like", "ones_like", "zeros_like"))
 
 
@@ -69,7 +69,7 @@ def first_given(function: Callable[..., Any], implementation: Callable[..., Any]
     """Rename an implementation's first parameter as in the signature of a NumPy function."""
     try:
         name = next(iter(inspect.signature(function).parameters))
-    except ValueError:  # before NumPy 2.4, compiled functions have no signature; `a` is a parameter of putmask
+    except ValueError:  # compiled functions have no signature before NumPy 2.4; putmask names its array `a`
         name = "a"
 
     def called(*args: Any, **kwargs: Any) -> Any:

@@ -27,7 +27,8 @@ _NAMES = """argmax argmin broadcast_to clip concatenate expand_dims flip moveaxi
 # Functions that copy or compare elements, or are elementwise: one call with whole arrays returns the same elements as a
 # call for each tile.
 EXACT = frozenset(getattr(np, name) for name in _NAMES.split())
-# Functions that may be cached as a StackedCall: their numbers other than operands, such as axes, are integers.
+# Functions that may be cached as a StackedCall: all their numeric arguments except operands, such as axes, are
+# integers.
 STACKED = frozenset((np.all, np.any, np.max, np.mean, np.min, np.prod, np.sum, np.vdot))
 
 _MOST_CALLS = 4096

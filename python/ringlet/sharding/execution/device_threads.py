@@ -24,10 +24,10 @@ from ringlet.sharding.memory_modes import is_planning
 # INLINE_BYTES.
 INLINE_BYTES = 4 << 20
 
-# Number of replicas for which the BLAS thread limiter allows one BLAS thread each.
+# Number of replicas so large that the BLAS thread limiter allows one BLAS thread each.
 _ALL_CORES = 1 << 30
 
-# After Ctrl-C, time to wait for threads before printing what they run to standard error.
+# After Ctrl-C, time to wait for threads before their work is reported on standard error.
 _SILENT_SECONDS = 0.1
 
 
@@ -123,7 +123,7 @@ class _Job:
             is_interrupted = any(isinstance(error, KeyboardInterrupt) for error in list(self._errors.values()))
             try:
                 self._wait(is_interrupted)
-            except BaseException:  # Ctrl-C: helpers still write to the caller's arrays. A second Ctrl-C does not wait
+            except BaseException:  # after Ctrl-C, helpers still write to arrays; a second Ctrl-C ends the wait
                 if not is_interrupted:
                     self._wait(True)
                 raise
@@ -160,7 +160,7 @@ class _Pool:
         self._lock = threading.Lock()
         self._num_cores = 0
         self._num_threads = 0
-        # A set, not a counter: Ctrl-C may interrupt the update.
+        # A set, because Ctrl-C could interrupt the update of a counter.
         self._callers: set[_Job] = set()
 
     def run(self, job: _Job) -> None:
@@ -191,7 +191,7 @@ class _Pool:
         while True:
             context, job = self._jobs.get()
             context.run(job.help)
-            del context, job  # else its arrays would stay alive until the next job
+            del context, job  # otherwise the arrays of this job would stay alive until the next job
 
 
 _pool = _Pool()

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 _is_strict: ContextVar[bool] = ContextVar("ringlet_sharding_strict", default=False)
 
-# First message of each (function, file, line). Python shows equal messages from a line once, but sizes may differ.
+# First message of each (function, file, line), which is reused: Python suppresses only repeated texts, and sizes may
+# differ.
 _messages: dict[tuple[str, str, int], str] = {}
 
 # Packages whose frames are skipped to find the calling line.

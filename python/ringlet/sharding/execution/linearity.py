@@ -13,8 +13,8 @@ from ringlet.sharding.sharded_array import Origin, ShardedArray
 
 _FIRST, _SECOND, _BOTH = frozenset({0}), frozenset({1}), frozenset({0, 1})
 
-# Sets of operands that may be partial together, and the role of the others. Integer overflow gives the same result in
-# either order.
+# Sets of operands that may be partial at the same time, and the role of the other operands. Integers that overflow wrap
+# around, so the order of summation does not matter.
 _LINEAR: dict[np.ufunc, tuple[tuple[frozenset[int], ...], Others]] = {
     np.add: ((_BOTH, _FIRST, _SECOND), "terms"),
     np.subtract: ((_BOTH, _FIRST, _SECOND), "terms"),
@@ -26,7 +26,7 @@ _LINEAR: dict[np.ufunc, tuple[tuple[frozenset[int], ...], Others]] = {
 }
 
 
-# Maximum distance to an origin; each step keeps its operands in memory.
+# Maximum number of steps to an origin; each step keeps its operands in memory.
 _MOST_STEPS = 16
 
 
@@ -125,6 +125,6 @@ def _kept_as_it_is(x: Any) -> Any:
     if isinstance(x, ShardedArray):
         x = x if x._settled is None else x._settled
         if x._is_number():
-            return x  # read-only
+            return x  # numbers are read-only
         return x._derive(lambda buffer: buffer, x._layout)
     return x.copy() if isinstance(x, np.ndarray) else x

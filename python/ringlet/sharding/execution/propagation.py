@@ -79,7 +79,7 @@ class _Request:
     factor_map: FactorMap
     shapes: tuple[Shape, ...]
     itemsizes: tuple[int, ...]
-    layouts: tuple[Layout | None, ...]  # None: an operand that every device has
+    layouts: tuple[Layout | None, ...]  # None for an operand that every device has
     result_shape: Shape
     result_itemsize: int
     combine: Op | None

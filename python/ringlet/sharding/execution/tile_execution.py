@@ -82,7 +82,7 @@ def apply(
 
         compute(result, fill, prepared, effort)
         if replaces and (out.shape, out.dtype, out._layout) == (result.shape, result.dtype, result._layout):
-            out._adopt(result)  # memory is not shared with another array
+            out._adopt(result)  # the result's memory is not shared
             return out
         return result if out is None or in_place else write_out(out, result)
 
@@ -112,9 +112,9 @@ def prepare(
     for given in operands:
         x = given
         if isinstance(x, ShardedArray):
-            x = x if x._settled is None else x._settled  # combined parts are not combined again
+            x = x if x._settled is None else x._settled  # the combined value, if it was computed before
             if x._origin is not None and not factor_map.is_elementwise:
-                x = materialized(x)  # the combined origin is kept for later uses
+                x = materialized(x)  # keeps the combined origin for later uses
             sharded.append(x)
             shapes.append(x._shape)
             itemsizes.append(x._dtype.itemsize)
@@ -186,7 +186,7 @@ def _at_once(kernel: Kernel, prepared: Prepared, effort: float) -> ShardedArray 
     layout, shape = chosen.result_layout, chosen.result_shape
     shape = shape if layout.parts.count == 1 else (layout.parts.count, *shape)
     where = chosen.places[chosen.first_devices[0]]
-    # A reduction does not call BLAS, whose threads `on_devices` limits.
+    # `on_devices` is not needed, because reductions do not call BLAS, whose threads it limits.
     calls_directly = len(arrays) == 1 or group.num_devices == 1
 
     def run(arrays: Sequence[Array]) -> Array:
@@ -224,7 +224,7 @@ def write_out(out: Any, result: ShardedArray) -> Any:
 
 
 def _may_be_filled(out: ShardedArray, factor_map: FactorMap, prepared: Prepared) -> bool:
-    """Return whether tiles of `out` may be written while others are computed.
+    """Return whether tiles of `out` may be written while other tiles are computed.
 
     False if an operand overlaps the memory of `out`, unless the operand is `out` itself and each element of the result
     depends only on the same element.

@@ -29,7 +29,7 @@ _SPACE = re.compile(r"(?:\s+|/\*.*?\*/|//[^\n]*)*", re.DOTALL)
 _TOKEN = re.compile(r"[0-9]+|[A-Za-z_]\w*=?|<=|.|", re.ASCII)
 _MOST_DIGITS = 18
 _SHOWN = 60
-# XLA inserts a comment before every n-th element of a long tuple; this is n.
+# XLA inserts a comment before every n-th element of a long tuple, where n is this number.
 _NUMBERED = 5
 
 
@@ -41,7 +41,7 @@ def write(sharding: Sharding) -> str:
     text: str = sharding.kind
     if sharding.kind == "maximal":
         text = f"maximal device={sharding.tile_assignment_devices[0]}"
-    elif sharding.kind == "tiled" and len(sharding.tile_assignment_devices) == 1:  # which the parser rejects
+    elif sharding.kind == "tiled" and len(sharding.tile_assignment_devices) == 1:  # rejected by XLA's parser
         text = "replicated"
     elif sharding.kind == "tiled":
         is_listed = sharding.lists_devices or sharding.iota is None
@@ -82,7 +82,7 @@ class _Reader:
         self.token = token[0] if token else ""
 
     def take(self, token: str) -> bool:
-        """Skip `token` if it is next, and return whether it was."""
+        """Skip `token` if it is next; return whether it is."""
         is_next = self.token == token
         if is_next:
             self._next(self.position + len(token))
@@ -110,7 +110,7 @@ class _Reader:
         return tuple(numbers)
 
     def pass_over_braces(self) -> None:
-        """Skip a pair of braces and its contents; quoted strings may contain braces."""
+        """Skip a pair of braces and their contents; quoted strings may contain braces."""
         depth = 0
         for match in re.finditer(r'"(?:[^"\\]|\\.)*"|[{}]', self.text[self.position :]):
             depth += {"{": 1, "}": -1}.get(match[0], 0)

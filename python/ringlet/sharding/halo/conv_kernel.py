@@ -19,13 +19,14 @@ from ringlet.sharding.halo.cache_blocks import Block, blocks, filled, tap_slices
 from ringlet.sharding.halo.windows import POINTWISE, Windows
 from ringlet.sharding.layout.layout import Array, Shape
 
-# Scratch memory of a block: most of the L2 cache for matrix products, most of the L1 cache for elementwise ones.
+# Scratch memory of a block: most of the L2 cache for matrix products, most of the L1 cache for elementwise products.
 _MATRIX_BYTES = 768 << 10
 _ELEMENT_BYTES = 64 << 10
 # Up to this value of c * o (four times it with several groups), elementwise products are faster than a matrix product
 # of that width.
 _FEW = 4
-# Maximum number of multiplications for which OpenBLAS does not copy the matrices; minimum of rows for good speed.
+# Maximum number of multiplications for which OpenBLAS does not copy the matrices; minimum number of rows for good
+# speed.
 _SMALL, _LEAST_ROWS = 900_000, 256
 # Maximum magnitude of integers that are exact in float64, which has fast matrix products.
 _EXACT = 1 << 53
@@ -34,8 +35,9 @@ _EXACT = 1 << 53
 def convolve(x: Array, kernel: Array, out: Array, windows: Windows, counts: tuple[int, ...] = ()) -> None:
     """Fill one tile of outputs, or `counts` equal tiles along each dimension, with the same bits as separate calls.
 
-    Arrays are x[*places, group, c], kernel[*window, group, c, o], out[*places, group, o]; `high` of a window is not
-    used. Overflow does not warn, as with ``np.convolve``: products outside of all outputs are computed too.
+    Arrays are x[*places, group, c], kernel[*window, group, c, o], out[*places, group, o]; the `high` of
+    windows is not used. Overflow does not warn, as with ``np.convolve``, because products outside of all
+    outputs are computed too.
     """
     if not out.size:
         return
@@ -79,7 +81,7 @@ def _convolve_tile(x: Array, kernel: Array, out: Array, windows: Windows) -> Non
         _convolve_elements(x, kernel, out, windows)
         return
     dtype = _matrix_dtype(out.dtype, x, kernel, math.prod(kernel.shape[:-3]) * kernel.shape[-2])
-    # Objects are convolved with copied windows.
+    # Arrays of objects are convolved with copied windows.
     is_seamless = not dtype.hasobject and _is_seamless(windows, out.shape[-3], kernel.shape[-2:])
     convolve_group = _convolve_seamless if is_seamless else _convolve_matrices
     for group in range(x.shape[-2]):
@@ -96,7 +98,7 @@ def _gradient_of_tile(x: Array, cotangent: Array, gradient: Array, windows: Wind
         _gradient_of_matrices(x[..., group, :], cotangent[..., group, :], gradient[..., group, :, :], dtype, windows)
 
 
-# Products of elements: for depthwise kernels, and for single features
+# Elementwise products: for depthwise kernels and kernels with few features
 
 
 def _is_narrow(kernel: Array) -> bool:
@@ -139,7 +141,7 @@ def _gradient_of_elements(x: Array, cotangent: Array, gradient: Array, windows: 
     gradient[...] = total
 
 
-# Products of matrices: a row for each output, with the elements of its window
+# Matrix products: one row for each output, with the elements of its window
 
 
 def _convolve_matrices(x: Array, weights: Array, out: Array, windows: Windows) -> None:
@@ -173,8 +175,8 @@ class _Seamless(NamedTuple):
 def _convolve_seamless(x: Array, weights: Array, out: Array, windows: Windows) -> None:
     """Convolve with windows that overlap in memory instead of copied windows.
 
-    Every `size`-th window begins at the end of the previous one, so these windows are the rows of a matrix inside the
-    input; a second matrix begins with the second window, and so on. If rows of places hold a whole number of such
+    Every `size`-th window begins at the end of the previous window, so these windows are the rows of a matrix inside
+    the input; a second matrix begins with the second window, and so on. If rows of places hold a whole number of such
     windows, the matrix continues from one row of places to the next. Its rows on the seam belong to no output.
     """
     size, (c, o) = windows[-1].size, weights.shape[-2:]
@@ -244,7 +246,7 @@ def _matrices(
     Otherwise one matrix holds the whole window.
     """
     c = x.shape[-1]
-    # Dimensions of the window with separate matrices.
+    # Number of window dimensions with separate matrices.
     num_outer = len(windows) - 1 if all(window.stride == 1 for window in windows[:-1]) else 0
     inner = windows[num_outer:]
     size = math.prod(window.size for window in inner) * c

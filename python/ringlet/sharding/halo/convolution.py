@@ -109,7 +109,7 @@ class Convolution:
         tiles = tuple([counts[dimension] for dimension in spatial])
         if counts[features] > 1 or not all_have_inputs(product.windows, tuple([shape[d] for d in product.seen]), tiles):
             return None
-        # Groups of the batch are separate places in any tile.
+        # With several batch groups, tiles along the batch dimension do not count.
         return (counts[batch] if self.batch_groups == 1 else 1, *tiles)
 
     def factors(self, factor_map: FactorMap, operands: Sequence[Any]) -> FactorMap:

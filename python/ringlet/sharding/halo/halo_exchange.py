@@ -77,7 +77,7 @@ def _messages(
 ) -> Iterator[tuple[int, Message]]:
     holders, tiles = tile_holders(layout)
     owned = tile_bounds(shape[dimension], layout.cuts[dimension].count)
-    place = dimension + 1  # index 0 of a tile is the number of its part
+    place = dimension + 1  # index 0 of a tile is its part number
     for device in layout.holders:
         tile = tiles[device]
         assert tile is not None

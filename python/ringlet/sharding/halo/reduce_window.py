@@ -92,7 +92,7 @@ def choice_gradient(
         has_nan = bool(np.not_equal(best, best).any())
         for _, seen in tap_slices(windows, block.counts):
             is_best = places[seen] == best
-            if has_nan:  # == does not find NaN
+            if has_nan:  # NaN does not compare equal
                 is_best |= np.not_equal(places[seen], places[seen])
             is_chosen = is_free & is_best
             np.add(to_places[seen], given, out=to_places[seen], where=is_chosen)
@@ -111,7 +111,7 @@ def _add_shared(part: Array, starts: tuple[int, ...], total: Array, begins: tupl
     total[tuple(ours)] += part[tuple(theirs)]
 
 
-# Combining operations of partial arrays whose windows may be reduced part by part.
+# Functions of windows that may be reduced before the parts of an array are combined, and the combining operations.
 _OPS = {np.add: Op.SUM, np.maximum: Op.MAX, np.minimum: Op.MIN, np.multiply: Op.PROD}
 
 

@@ -157,7 +157,8 @@ def map_halo_vjp(
     view = _view(x, depth, boundary)
     outputs = view._replace(depths=((0, 0),) * x.ndim, reaches=tuple(map(max, view.depths)))
     inputs = view._replace(reaches=outputs.reaches)
-    # Outputs beyond the ends of a periodic array are separate outputs, surrounded by other images of the array.
+    # Outputs beyond the ends of a periodic array do not wrap around: they are separate outputs, surrounded by other
+    # images of the array.
     once = tuple(Boundary("constant") if b.kind == "periodic" else b for b in view.boundaries)
     dimensions = tuple(range(x.ndim))
 

@@ -81,9 +81,9 @@ def counted(shape: Shape, windows: Windows) -> Shape:
 
 @lru_cache(maxsize=1024)
 def needs_of(windows: Windows, dimensions: tuple[int, ...], shape: Shape, counts: tuple[int, ...]) -> Needs:
-    """Return the ranges of an input that its `counts` tiles need for the same number of tiles of outputs.
+    """Return the ranges of an input that its tiles need to compute the corresponding tiles of outputs.
 
-    `dimensions` has the dimension of the input for each window.
+    `counts` has the number of tiles along each dimension, and `dimensions` the dimension of the input for each window.
     """
     needs: list[tuple[Ranges, ...] | None] = [None] * len(shape)
     for window, dimension in zip(windows, dimensions, strict=True):

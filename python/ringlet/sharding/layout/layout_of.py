@@ -89,7 +89,7 @@ def _cut(count: int, tile: range | tuple[int, ...]) -> Cut:
 
 def _axis_cuts(sharding: Sharding) -> tuple[Cut, ...]:
     dimensions = sharding.tile_assignment_dimensions
-    if not dimensions:  # size-0 `np.indices` would fail
+    if not dimensions:  # np.indices fails without dimensions
         return ()
     places = np.argsort(sharding.tile_assignment_devices)
     indices = np.unravel_index(places, dimensions)
@@ -108,7 +108,7 @@ def sharding_of(layout: Layout) -> Sharding:
     sizes = tuple(axis.count for axis in axes)
     copies = count // math.prod(sizes)
     keys = [tuple(axis.tile_of(device) for axis in axes) for device in range(count)]
-    devices = sorted(range(count), key=keys.__getitem__)  # stable: copies of a tile stay in order
+    devices = sorted(range(count), key=keys.__getitem__)  # stable sort: copies of a tile stay in order
     tiles = [keys[device] for device in devices]
     if copies == 0 or len({*tiles}) * copies != count or any(tiles[i] != tiles[i - i % copies] for i in range(count)):
         raise ShardingError(

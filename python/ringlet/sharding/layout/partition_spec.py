@@ -29,7 +29,7 @@ class PartitionSpec:
     entries : tuple of tuple of str
         The axes for each dimension.
     unreduced : tuple of str
-        Sorted.
+        The unreduced axes, sorted.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def _axes(entry: object) -> tuple[str, ...]:
             f"NamedSharding(mesh, {entry})"
         )
     axes: tuple[Any, ...] = tuple(entry) if isinstance(entry, Iterable) else (entry,)
-    # The iteration order of a set differs between processes.
+    # Sets are rejected, because their iteration order differs between processes.
     if isinstance(entry, Set) or not all(isinstance(axis, str) for axis in axes):
         raise ShardingError(
             f"{shortened(entry)} is not an entry of a PartitionSpec: expected the name of an axis, a tuple of "

@@ -329,7 +329,7 @@ class Sharding:
         return Iota.of(self.tile_assignment_devices) if self.kind == "tiled" else None
 
     def slices(self, shape: Sequence[int | None]) -> list[tuple[slice, ...]]:
-        """Return the part of a tensor on each logical device that has one.
+        """Return the parts of a tensor on the logical devices.
 
         Tiles have equal lengths, except that the last tiles of a dimension are shorter or empty if its size is not a
         multiple of the number of tiles.

@@ -93,5 +93,5 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
         grids = list(broadcast_arrays(*grids))
     if copy:
         grids = [as_writable(x) if isinstance(x, ShardedArray) else x.copy() for x in grids]
-    kind: Callable[[Any], Any] = type(np.meshgrid(0))  # tuple; list in NumPy before 2.0
+    kind: Callable[[Any], Any] = type(np.meshgrid(0))  # np.meshgrid returns a tuple, or a list before NumPy 2.0
     return kind(grids)

@@ -22,7 +22,8 @@ def merged(x: Any, labels: Labels) -> tuple[Any, Labels]:
         return x, labels
     if isinstance(x, np.ndarray):
         return _diagonal(x, labels), distinct
-    # The first dimension of a label keeps its division; each tile takes the same range of the others.
+    # The first dimension with a label keeps its tiling; each tile takes the same range of the other dimensions with
+    # this label.
     places = {label: labels.index(label) for label in distinct}
     operand_labels = tuple(label if places[label] == d else None for d, label in enumerate(labels))
 

@@ -38,7 +38,7 @@ def broadcast_shape(shapes: Sequence[Shape]) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
-        # The error of ufuncs shows the original shapes.
+        # Raises an error with the original shapes, as ufuncs do.
         np.nditer([np.broadcast_to(0, shape) for shape in shapes], ["zerosize_ok"])
         raise
 
@@ -62,7 +62,7 @@ def _found_dtypes(
     empties = [np.empty(0, it) if isinstance(it, np.dtype) else it(1) for it in operands]
     if outs:
         options = {**options, "out": tuple(None if it is None else np.empty(0, it) for it in outs)}
-    with np.errstate(all="ignore"):  # with numbers alone, the call computes values and may warn
+    with np.errstate(all="ignore"):  # if all arguments are numbers, the call computes values and may warn
         results = ufunc(*empties, **options)
     return [result.dtype for result in (results if ufunc.nout > 1 else (results,))]
 

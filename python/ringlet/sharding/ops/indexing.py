@@ -106,7 +106,7 @@ def set_item(x: ShardedArray, key: Any, value: Any) -> None:
         recorded_as_one("assign", (x, value), lambda: assign_at(x, key, value))
 
 
-# Names in warnings.
+# Names of the operations in warnings.
 _INDEX = "an index of arrays"
 _ASSIGNMENT = "assignment to an index of arrays"
 
@@ -166,7 +166,7 @@ def _entries(shape: Shape, key: Any) -> list[Any] | None:
             entries.append(number)
         elif _is_array(entry):
             return None
-        else:  # raises NumPy's error, unless the form is valid but rare
+        else:  # raises NumPy's error, unless the index has a valid but rare form
             shape_probe(shape)[key]
             return None
     missing = len(shape) - sum(entry is not None for entry in entries)
@@ -242,7 +242,7 @@ def _taken_at(x: ShardedArray, entries: list[Any], key: Any) -> Any:
     spread: list[Any] = []
     if any(getattr(entry, "dtype", None) == np.dtype(bool) for entry in entries):
         shape_probe(x.shape)[tuple(map(all_gathered, entries))]  # raises NumPy's error
-    for entry in entries:  # masks become the places of their true elements; numbers, arrays without dimensions
+    for entry in entries:  # masks become the indices of their true elements; numbers become arrays without dimensions
         if getattr(getattr(entry, "dtype", None), "kind", "") == "b":
             if not entry.ndim:
                 return gathered(_INDEX, x)[gathered(_INDEX, key)]

@@ -11,7 +11,7 @@ from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.execution.shape_inference import dtype_probe, shape_probe
 from ringlet.sharding.sharded_array import ShardedArray
 
-# Called with shapes or dtypes of arrays.
+# Functions of shapes alone, or of dtypes alone.
 _OF_SHAPES = (
     np.einsum_path,
     np.ndim,
@@ -44,7 +44,7 @@ for _functions, _change in ((_OF_SHAPES, _shaped), (_OF_DTYPES, dtype_probe), (_
 
 @implements(np.min_scalar_type)
 def _min_scalar_type(a: Any, /) -> Any:
-    return np.min_scalar_type(dtype_probe(a)) if a.ndim else NotImplemented  # the value of a number counts
+    return np.min_scalar_type(dtype_probe(a)) if a.ndim else NotImplemented  # the result depends on a scalar's value
 
 
 def _tiles(x: Any) -> list[Any]:

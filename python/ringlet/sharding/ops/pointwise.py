@@ -18,8 +18,8 @@ from ringlet.sharding.ops.elementwise import broadcast_shape, operand
 from ringlet.sharding.resharding.pencils import all_gathered
 from ringlet.sharding.sharded_array import ShardedArray
 
-# Functions of numpy with the names of their array arguments. Other arguments are the same for each tile; a sharded one
-# is sent to all devices.
+# Functions of numpy with the names of their array arguments. Other arguments are the same for each tile; if sharded,
+# they are sent to all devices.
 _FUNCTIONS = """angle(z) around(a) fix(x) i0(x) iscomplex(x) isclose(a,b,rtol,atol) isneginf(x) isposinf(x) isreal(x)
     nan_to_num(x) round(a) sinc(x) digitize(x) interp(x) isin(element) polyval(x) searchsorted(v)
     char.equal(x1,x2) char.not_equal(x1,x2) char.less(x1,x2) char.less_equal(x1,x2) char.greater(x1,x2)
@@ -76,7 +76,8 @@ def _of_tiles(name: str, function: Callable[..., Any], arrays: tuple[str, ...]) 
             with np.errstate(invalid="ignore"):
                 place[...] = call(*tiles)
 
-        # NumPy's isclose warns about its tolerances only; the call that determines the dtype does so for all tiles.
+        # NumPy's isclose warns only about its tolerances, and the call that determines the dtype has already given
+        # these warnings.
         return apply_pointwise(name, call, operands, out=out, kernel=quiet if name == "isclose" else None)
 
     return implementation

@@ -94,7 +94,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
         return NotImplemented
     x: Any = np.ravel(a) if axis is None or a.ndim == 0 else a
     along = 0 if axis is None else operator.index(axis)
-    times = np.asarray(repeats, getattr(repeats, "dtype", np.intp))  # as in NumPy, 1.5 becomes 1
+    times = np.asarray(repeats, getattr(repeats, "dtype", np.intp))  # truncated as in NumPy: 1.5 becomes 1
     np.repeat(np.empty(0), np.empty(0, times.dtype))  # raises NumPy's error for counts that are not integers
     np.repeat(shape_probe((1,) * x.ndim), 1, along)  # raises NumPy's error for the axis
     along %= x.ndim

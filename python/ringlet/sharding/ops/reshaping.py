@@ -154,7 +154,7 @@ def _view_of(buffer: Array, shape: Shape) -> Array | None:
 
 @lru_cache(maxsize=4096)
 def _planned(shape: Shape, new: Shape, layout: Layout, dtype: np.dtype[Any]) -> _Plan:
-    """Plan a reshape; of the two ways to divide a dimension into more tiles than indices, choose the cheaper."""
+    """Plan a reshape; if a dimension gets more tiles than indices, choose the cheaper of two ways to divide it."""
     plans = [_planned_as(shape, new, layout, dtype, may_be_idle) for may_be_idle in (False, True)]
     return min(plans, key=lambda plan: 0 if plan.copies is None else plan.copies.nbytes)
 

@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Assignment:
-    """Assignment with the interface of ``ufunc.at``; of values with equal indices, the last one is stored."""
+    """Assignment with the interface of ``ufunc.at``; of values with equal indices, the last is stored."""
 
     __name__ = "assign"
 

@@ -136,7 +136,7 @@ def unique(
     axis: int | None = None,
     *,
     equal_nan: bool = True,
-    sorted: bool = True,  # NumPy's name
+    sorted: bool = True,  # NumPy's parameter name
 ) -> Any:
     """Implement :func:`numpy.unique` for all elements; along an axis, arrays are gathered."""
     if axis is not None or ar.dtype.hasobject or ar.dtype.names is not None:

@@ -21,7 +21,7 @@ from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.resharding.tile_assembly import assemble
 from ringlet.sharding.sharded_array import ShardedArray
 
-# Approximate number of passes of a sort over its lines.
+# Approximate cost of sorting lines, as a number of passes over the data.
 _EFFORT = 8.0
 _LINE = FactorMap((("i",),), ("i",))
 
@@ -41,7 +41,7 @@ def along_lines(function: Callable[..., Any], a: Any, *args: Any, **kwargs: Any)
         given[next(iter(given))] = a
         return along_lines(function, *bound.args, **bound.kwargs)
     axis = given.get("axis", -1)
-    # np.partition checks `kth` against the length of `axis`, so the probe keeps that length.
+    # np.partition checks `kth` against the length of `axis`, so the probe has the original length.
     line = operator.index(axis) % a.ndim if "kth" in given else None
     shape = tuple(size if place == line else min(size, 1) for place, size in enumerate(a.shape))
     model = function(np.zeros(shape, a.dtype), *bound.args[1:], **bound.kwargs)  # raises NumPy's error
@@ -99,7 +99,7 @@ def sorted_line(x: ShardedArray, *, records: bool = True) -> ShardedArray:
     chosen = order[np.arange(1, count) * len(order) // count] if len(order) else order
 
     def split(tiles: list[Array], out: Array, where: TileBoxes) -> None:
-        # Equal values are split by their tile and place, so that tiles are of similar sizes.
+        # Equal values are split by tile number and index, so that tiles are of similar sizes.
         tile, number = values(tiles[0]), where.result[0].start
         left, right = (np.searchsorted(tile, samples[chosen], side) for side in ("left", "right"))
         places = np.where(tile_of[chosen] < number, left, right)

@@ -41,7 +41,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: A
     if axis is None or x.ndim == 0:
         x, axis = np.ravel(x), 0 if axis is None else axis
     if not isinstance(indices, (ShardedArray, np.ndarray)):
-        np.take(shape_probe((1,) * x.ndim), 0, axis, mode=mode)  # axis and mode are checked first
+        np.take(shape_probe((1,) * x.ndim), 0, axis, mode=mode)  # np.take checks axis and mode before the indices
         indices = np.asarray(indices, getattr(indices, "dtype", np.intp))  # truncates Python floats, like NumPy
     np.take(shape_probe((1,) * x.ndim), np.zeros(1, indices.dtype), axis, mode=mode)  # raises NumPy's error
     axis = operator.index(axis) % x.ndim
@@ -54,9 +54,9 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: A
         rows: Any = _taken_from_holders(materialized(x), _checked(indices, x.shape, axis, mode).ravel(), axis)
         result = as_writable(rows.reshape(shape))
         return result if out is None else write_out(out, result)
-    is_asked = 0 not in x.shape[:axis] or x.shape[axis] == 0  # whether NumPy checks the bounds
+    is_asked = 0 not in x.shape[:axis] or x.shape[axis] == 0  # whether NumPy checks the bounds of `indices`
     if 0 in x.shape and indices.size and is_asked and (mode == "raise" or 0 not in shape):
-        _checked(indices, x.shape, axis, mode)  # tiles without elements skip the check
+        _checked(indices, x.shape, axis, mode)  # checked here, because tiles without elements skip the check
     before, after = [("a", d) for d in range(axis)], [("a", d) for d in range(axis + 1, x.ndim)]
     taking = tuple(("i", d) for d in range(indices.ndim))
     factors = FactorMap(((*before, "taken", *after), taking), (*before, *taking, *after), whole=frozenset({"taken"}))

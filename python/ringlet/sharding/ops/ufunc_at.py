@@ -1,4 +1,4 @@
-"""``ufunc.at`` for sharded indices and values: each device accumulates its own, and the results are combined."""
+"""``ufunc.at`` for sharded indices and values: devices apply their own, and their results are combined."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _op(ufunc: np.ufunc, dtype: np.dtype[Any], value: Any) -> Op | None:
     op = op_of(np.add if ufunc is np.subtract and dtype.kind != "b" else ufunc, dtype)
     try:
         (computed,) = result_dtypes(ufunc, [dtype, getattr(value, "dtype", type(value))], {})
-    except TypeError:  # the fallback to NumPy raises it again
+    except TypeError:  # the fallback to NumPy raises the error again
         return None
     wraps = op in (Op.SUM, Op.PROD) and computed.kind in "iu" and dtype.kind in "iu"
     return op if computed == dtype or wraps or (computed.kind == dtype.kind and dtype.kind in "fc") else None

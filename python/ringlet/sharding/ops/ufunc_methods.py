@@ -73,7 +73,7 @@ def _at(ufunc: np.ufunc, target: Any, key: Any, values: list[Any]) -> None:
             continue
         done.add(bounds)
         arguments = (_of_device(key, device), *(_of_device(value, device) for value in values))
-        if target._whole is not None:  # all boxes at once
+        if target._whole is not None:  # updates all boxes with one call
             update_at(ufunc, buffer, *arguments)
             return
         _at_in_box(ufunc, buffer, boxes[device], *arguments)
@@ -81,7 +81,7 @@ def _at(ufunc: np.ufunc, target: Any, key: Any, values: list[Any]) -> None:
 
 def _at_in_box(ufunc: np.ufunc, buffer: Array, box: Box, key: Any, *values: Any) -> None:
     """Apply the updates inside a box of an array, in the order of the whole call."""
-    if not buffer.shape:  # there is a single box
+    if not buffer.shape:  # an array without dimensions has a single box
         ufunc.at(buffer, key, *values)
         return
     size = math.prod(buffer.shape)

@@ -40,7 +40,7 @@ _NUMBERS = frozenset((bool, int, float, complex))
 def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run a method of a ufunc with a ShardedArray among its arguments: tile by tile, or on gathered arrays."""
     if ufunc is np.square and method == "__call__" and getattr(inputs[0], "dtype", np.dtype(bool)).kind == "c":
-        # np.square may round short complex arrays differently; np.multiply has the same bits in tiles of any size.
+        # np.square may round short complex arrays differently; np.multiply gives the same bits for tiles of any size.
         ufunc, inputs = np.multiply, inputs * 2
     out = kwargs.get("out", ())
     if method == "__call__" and len(kwargs) == len(out) < 2 and ufunc.signature is None:
@@ -230,7 +230,7 @@ def _fill(ufunc: np.ufunc, arrays: list[Any], result: ShardedArray, chosen: _Pla
 
     def work(slab: int) -> None:
         *boxes, place = chosen.boxes[slab]
-        parts = [x[box] if box else x for x, box in zip(arrays, boxes, strict=True)]  # numbers have no box
+        parts = [x[box] if box else x for x, box in zip(arrays, boxes, strict=True)]  # numbers have no boxes
         ufunc(*parts, out=whole[place])
 
     in_threads(work, range(len(chosen.boxes)), chosen.bytes_per_slab, is_alone=result._group.num_devices == 1)
@@ -267,7 +267,7 @@ def _planned(ufunc: np.ufunc, *kinds: Any) -> _Plan | None:
     itemsizes = tuple(0 if isinstance(kind, type) else kind[2].itemsize for kind in kinds)
     try:
         (dtype,) = result_dtypes(ufunc, [kind if isinstance(kind, type) else kind[2] for kind in kinds], {})
-    except TypeError:  # the dtype of text times a number is known only with `out`
+    except TypeError:  # for example text times a number, whose dtype is known only with `out`
         return None
     shape = broadcast_shape(shapes)
     operands, result = broadcast_factors(shapes)

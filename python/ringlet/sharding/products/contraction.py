@@ -19,7 +19,7 @@ from ringlet.sharding.products.product_kernel import sum_along, sum_of_products
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.values.operator_proxy import plain
 
-# Multiply-adds of a matrix product that take as long as a pass of the threads over one byte.
+# Number of multiply-adds of a matrix product that take as long as one pass over a byte.
 _PRODUCTS_PER_BYTE = 3.0
 
 
@@ -62,7 +62,7 @@ def _rule(
         operands,
         labels[-1],
         dict.fromkeys(summed, op),
-        # Collectives cannot add objects.
+        # Collectives do not support Python objects.
         whole=frozenset(summed) if dtype.hasobject else frozenset(),
         linear=tuple(frozenset({n}) for n, linear in enumerate(is_linear) if linear),
         linear_ops=frozenset({op}),
@@ -108,7 +108,7 @@ def numpy_error(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Exce
     """Return the error that a NumPy function raises for operands of these shapes and dtypes."""
     try:
         function(*(_shape_only(x) for x in args), **kwargs)
-    except Exception as error:  # any exception of NumPy is the result
+    except Exception as error:  # NumPy may raise any class
         return error
     return ValueError(
         f"{function.__name__} was given shapes {[getattr(x, 'shape', x) for x in args]}, which are incompatible: "

@@ -2,7 +2,7 @@
 
 Tall matrices are divided along their rows. Each device factors its tile, and only the triangular factors, with one row
 per column, are sent to all devices. Square matrices are divided along their columns: the columns of each device in turn
-are sent to all devices, which update their own. No device has the whole matrix.
+are sent to all devices, which update their own columns. No device has the whole matrix.
 """
 
 from __future__ import annotations
@@ -253,7 +253,7 @@ def _cholesky(a: ShardedArray, /, *, upper: bool = False) -> Any:
     return np.conj(made.T) if upper else made
 
 
-# Functions of one divided matrix; NotImplemented gathers it.
+# Functions of one divided matrix. If a function returns NotImplemented, the matrix is gathered.
 DIVIDED: Mapping[str, Callable[..., Any]] = {
     "cholesky": _cholesky,
     "det": _det,

@@ -44,7 +44,7 @@ def _generalized(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any])
     is_row, is_column = (ufunc is np.matmul and len(given) == 1 for given in labels[:2])
 
     def kernel(tiles: list[Any], target: Any, _: Any) -> None:
-        if target.ndim > ndim:  # a stack, in which vectors are matrices of one row or column
+        if target.ndim > ndim:  # a stack: vectors are matrices of one row or column
             if is_column:
                 tiles, target = [tiles[0], tiles[1][..., None]], target[..., None]
             if is_row:

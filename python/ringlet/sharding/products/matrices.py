@@ -114,7 +114,7 @@ for _name in _OF_ONE:
 def solve(a: Any, b: Any) -> Any:
     """Solve systems of equations; right-hand sides in stacks are matrices."""
     a, b = operand(a), operand(b)
-    if b.ndim != 1 and b.ndim < a.ndim:  # vectors or matrices, depending on NumPy's version
+    if b.ndim != 1 and b.ndim < a.ndim:  # `b` is a stack of vectors or matrices, depending on NumPy's version
         return NotImplemented
     if a.ndim == 2 and b.ndim <= 2 and (_is_cut(a, 2) or _is_cut(b, b.ndim)):
         if a.shape[0] != a.shape[1] or a.shape[0] != b.shape[0]:

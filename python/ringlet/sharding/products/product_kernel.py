@@ -52,12 +52,12 @@ class _Arrangement(NamedTuple):
     `summed` of `a` and `b`. Dimensions of only one operand are summed beforehand and do not occur here.
     """
 
-    counts: tuple[int, int, int, int]  # of both, rows, columns and summed
+    counts: tuple[int, int, int, int]  # total sizes of `both`, `rows`, `columns` and `summed`
     a_alone: tuple[int, ...]
     b_alone: tuple[int, ...]
-    a_order: tuple[int, ...]  # both, rows, summed
-    b_order: tuple[int, ...]  # both, summed, columns
-    out_order: tuple[int, ...]  # both, rows, columns
+    a_order: tuple[int, ...]  # dimensions of `a` in the order `both`, `rows`, `summed`
+    b_order: tuple[int, ...]  # dimensions of `b` in the order `both`, `summed`, `columns`
+    out_order: tuple[int, ...]  # dimensions of the result in the order `both`, `rows`, `columns`
 
 
 @lru_cache(maxsize=1024)

@@ -53,7 +53,7 @@ def _found(reduction: Reduction, search: Callable[..., Any], instead_of_nan: flo
 
     if not reduction.is_cut:
         return reduction.undivided(whole, _INDEX, out)
-    # Pairs are sent, so the index has the smallest sufficient dtype.
+    # Devices exchange pairs of value and index, so the index has the smallest sufficient dtype.
     index = np.dtype(np.int32 if math.prod(x.shape) < 2**31 else np.int64)
     pair = np.dtype([("value", x.dtype), ("index", index)])
     pairs = _pairs(reduction, search, instead_of_nan)
@@ -83,7 +83,6 @@ def _first_best(axes: tuple[int, ...], search: Callable[..., Any]) -> Callable[[
     """Return a function that chooses, from pairs, the smallest index among those with the best value (NaN is best)."""
 
     def last(pieces: Array, result: Array) -> None:
-        # All axes, or one.
         values, indices = (
             pieces[field] if len(axes) == 1 else pieces[field].reshape(-1, *(1,) * (len(axes) - 1))
             for field in ("value", "index")

@@ -14,7 +14,7 @@ from ringlet.sharding.sharded_array import ShardedArray
 # Number of leading parts of each term that are summed; each has 53 bits minus the bits of the number of terms.
 _NUM_PARTS = 3
 _PRECISION = 53
-# Terms are scaled down if the unit of their sum could overflow.
+# Maximum exponent of a sum of terms that are not scaled down, and the number of bits by which other terms are scaled.
 _MOST_EXPONENT, _SCALE = 1000, 200
 
 

@@ -64,7 +64,10 @@ def _by_moving_axes(
 
 
 def _by_distributed_sort(function: Callable[..., Any], x: ShardedArray, given: dict[str, Any], model: Array) -> Any:
-    """Sort all elements over the devices, and send the elements that the result requires; None for other methods."""
+    """Sort all elements over the devices, and send the elements that the result requires.
+
+    Return None if the method, dtype or layout is unsuitable.
+    """
     name = function.__name__.removeprefix("nan")
     if given.get("method", "linear") != "linear" or x.dtype.kind not in "biuf" or x.dtype.itemsize > 8:
         return None
@@ -85,7 +88,7 @@ def _by_distributed_sort(function: Callable[..., Any], x: ShardedArray, given: d
 
 
 def _interpolated(line: ShardedArray, size: int, q: Any, scale: int) -> Array:
-    # In the dtypes of NumPy 2.4; earlier versions may differ in the last bit of float32.
+    # Computed in the dtypes that NumPy 2.4 uses; results of earlier versions may differ in the last bit of float32.
     part = np.true_divide(q, scale)
     place = (size - 1) * part
     before = np.clip(np.floor(place).astype(np.intp), 0, max(size - 2, 0))

@@ -26,7 +26,7 @@ from ringlet.sharding.resharding.partial_combine import identity
 from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.sharded_array import ShardedArray
 
-_NO_VALUE: Any = np._NoValue  # default values in NumPy's functions
+_NO_VALUE: Any = np._NoValue  # NumPy's marker for an argument that was not passed
 
 # How tile results combine: for dtypes that collectives support, and for bool, where addition is OR.
 _OPS: Mapping[np.ufunc, Op] = {
@@ -43,7 +43,7 @@ _OPS: Mapping[np.ufunc, Op] = {
 }
 _OPS_OF_BOOL: Mapping[np.ufunc, Op] = {**_OPS, np.add: Op.OR, np.multiply: Op.AND}
 
-# Ufuncs that may reduce gathered tile results again. All are commutative, up to rounding.
+# Ufuncs that may reduce gathered tile results again: all are commutative, and associative up to rounding.
 ASSOCIATIVE: frozenset[np.ufunc] = frozenset(
     {*_OPS, np.fmax, np.fmin, np.gcd, np.lcm, np.hypot, np.logaddexp, np.logaddexp2}
 )
@@ -121,7 +121,7 @@ def _checked(  # noqa: PLR0917
         (dtype, None if out is None else out.dtype),
     )
     if dtype is not None and ufunc not in LOGICAL and not np.can_cast(x.dtype, result_dtype, "same_kind"):
-        # Elements are converted before the reduction: the sum of halves as integers is 0.
+        # Elements are converted before the reduction, as in NumPy: as integers, 0.5 + 0.5 is 0.
         known = x if instead_of_nan is None else np.where(np.isnan(x), x.dtype.type(instead_of_nan), x)
         x = known.astype(result_dtype)  # type: ignore[assignment]  # dispatched
     reduction = Reduction.of(name, x, axis, keepdims, where)
@@ -141,7 +141,7 @@ def _result_dtype(
     axis: int | tuple[int, ...] | None,
     dtypes: tuple[np.dtype[Any] | None, np.dtype[Any] | None],
 ) -> np.dtype[Any]:
-    """Return the dtype in which NumPy reduces, or raise NumPy's error; `dtypes` are those of the call and `out`."""
+    """Return the dtype in which NumPy reduces, or raise NumPy's error; `dtypes` are given by the call and `out`."""
     (ufunc, *initial), (wanted, written) = call, dtypes
     more = {"axis": axis} | ({} if mask is None else {"where": probe_array(mask)})
     more |= {"initial": initial[0]} if initial else {}
@@ -190,7 +190,7 @@ class _TileReduction:
 
 
 def _reduced(reduction: Reduction, tile_reduction: _TileReduction, dtype: np.dtype[Any], out: Any) -> Any:
-    keepdims = reduction.keepdims  # cached calls keep `once`, which must not keep the array
+    keepdims = reduction.keepdims  # `once` is cached, and must not keep the array alive
 
     def once(tile: Array, mask: Array | None, result: Array, where: TileBoxes) -> None:
         begins = tile_reduction.repeats or where.part == 0
@@ -211,7 +211,7 @@ def _reduced(reduction: Reduction, tile_reduction: _TileReduction, dtype: np.dty
 
         return recorded_as_one(reduction.name, reduction.x, work)
     if op is not None:
-        # The parts are combined first: a part may be NaN although the value is not.
+        # The parts are combined first, because a part may be NaN although the combined value is not.
         reduction = replace(reduction, x=materialized(reduction.x))
         return reduction.combined(once, dtype, op, out)
     if reduction.is_cut and tile_reduction.ufunc in ASSOCIATIVE:

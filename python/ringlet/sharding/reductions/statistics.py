@@ -130,7 +130,8 @@ def _checked_mean(a: Any, options: tuple[Any, ...]) -> Any:
     axis, dtype, out, keepdims, where = options
     result_dtype, work_dtype = _modelled(np.mean, a, out, where, axis=axis, dtype=dtype), _work_dtype(a, dtype)
     reduction = Reduction.of("mean", a, axis, keepdims, where)
-    # Sums of integers are exact: dividing the total, not the sum of each tile, gives the exact mean 1 of ones.
+    # Sums of integers are exact, so the total is divided instead of each tile's sum: the mean of ones is then exactly
+    # 1.
     if reduction.mask is not None or out is not None or a.dtype.kind in "biu" or ignores_tiling():
         known = True if reduction.mask is None else np.broadcast_to(reduction.mask, a.shape)
         count = reduction.count if known is True else np.sum(known, axis, np.intp, keepdims=keepdims)

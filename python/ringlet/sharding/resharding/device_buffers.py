@@ -16,7 +16,7 @@ from ringlet.sharding.layout.layout import Array, Layout, Shape
 from ringlet.sharding.memory_modes import current_mode, is_planning
 from ringlet.sharding.sharded_array import ShardedArray
 
-# Fill fresh memory with unlikely values, so that tests detect reads of elements that were never received.
+# Whether new memory is filled with unlikely values, so that tests detect reads of elements that were never received.
 POISONED: ContextVar[bool] = ContextVar("ringlet_sharding_poisoned", default=os.environ.get("RINGLET_POISON") == "1")
 
 # Minimum size of buffers from a pool that keeps its pages: the kernel zeroes new pages, which costs more than most

@@ -56,7 +56,7 @@ def identity(op: Op, dtype: np.dtype[Any]) -> Any:
         bound = dtype.type(-np.inf if is_least else np.inf)
         if not np.isnan(bound):
             return bound
-        limits = sys.modules[dtype.type.__module__].finfo(dtype)  # an ml_dtypes format without infinity
+        limits = sys.modules[dtype.type.__module__].finfo(dtype)  # this ml_dtypes format has no infinity
         return limits.min if is_least else limits.max
     if op is Op.AND:
         return dtype.type(True) if dtype.kind == "b" else np.invert(np.zeros((), dtype))[()]

@@ -24,7 +24,7 @@ class ReductionPlan:
     """Boxes of a partial array, each combined by one device, then messages to other devices that need the results.
 
     `kind` reports both steps together: all-reduce if all devices of a group need the same result, reduce-scatter if
-    each needs a different one, None for a reduce-scatter followed by an all-gather.
+    each needs a different result, None for a reduce-scatter followed by an all-gather.
     """
 
     reductions: tuple[Reduction, ...]

@@ -73,7 +73,7 @@ class Copy(NamedTuple):
 
 
 class CopyPlan(NamedTuple):
-    """Copies of each device, copies between two devices, and the latter as reported collectives."""
+    """The copies of each device, and the copies between devices with the collectives that report them."""
 
     of_device: tuple[tuple[Copy, ...], ...]
     messages: tuple[Copy, ...]

@@ -44,7 +44,7 @@ def reshard(x: ShardedArray, sharding: Sharding | NamedSharding) -> ShardedArray
 
     def work() -> ShardedArray:
         made = redistribute(x, layout)._derive(_itself, layout, is_view=False)
-        made._group = group.joined(x._group) or x._group  # has the mesh's axis names
+        made._group = group.joined(x._group) or x._group  # adds the axis names of the mesh
         return made
 
     return recorded_as_one("reshard", x, work)

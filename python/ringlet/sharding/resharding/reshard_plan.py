@@ -107,7 +107,7 @@ class _Planner:
 
     def _step(self, source: Layout, target: Layout) -> tuple[Step, ...]:
         wanted = needed_boxes(target, self._shape)
-        if source.parts != target.parts:  # only the first part gets values
+        if source.parts != target.parts:  # only the first part contains values
             wanted = tuple(None if target.parts.tile_of(device) else box for device, box in enumerate(wanted))
         messages = messages_for(self._shape, source, wanted, self._hops)
         if not messages:

@@ -1,4 +1,4 @@
-"""Assembly of arrays from regions of others: views if devices share memory and the regions allow it, else copies."""
+"""Assembly of an array from regions of other arrays: views where memory is shared and regions allow it, else copies."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def _cross(group: DeviceGroup, transfers: Sequence[Transfer], what: str) -> None
             "of a mesh must run the same operations on arrays of the same shapes, in the same order"
         )
     start = 0
-    for taken in (taken for pieces in coming for taken in pieces):  # in the order of ranks, as received
+    for taken in (taken for pieces in coming for taken in pieces):  # ordered by rank, like the received data
         stop = start + taken.nbytes
         taken[...] = came[start:stop].view(taken.dtype).reshape(taken.shape)
         start = stop

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ringlet.sharding.layout.layout import Box, Layout, Shape, joint
 from ringlet.sharding.resharding.collective_record import Message
 
-# Distances between devices, [source][target]; None if all are equal.
+# Distances between devices, indexed [source][target]; None if all are equal.
 Hops = Sequence[Sequence[int]] | None
 Tile = tuple[int, ...]
 
@@ -50,14 +50,14 @@ def tile_holders(layout: Layout) -> tuple[dict[Tile, list[int]], list[Tile | Non
 def messages_for(shape: Shape, source: Layout, wanted: Sequence[Box | None], hops: Hops = None) -> tuple[Message, ...]:
     """Plan messages that complete the box of each device, sending every missing value once.
 
-    The nearest holder of a tile sends it; among equally near holders, the one whose index equals the receiver's index
-    among the holders of its own tile, so that groups of devices exchange among themselves. Boxes are in global
+    The nearest holder of a tile sends it; among equally near holders, the sender and the receiver have the same index
+    among the holders of their tiles, so that groups of devices exchange among themselves. Boxes are in global
     coordinates; for a partial array, of the device's own part.
     """
     holders, tiles = tile_holders(source)
     lengths = [-(-size // cut.count) for size, cut in zip(shape, source.cuts, strict=True)]
     messages = []
-    pieces: dict[Tile, list[tuple[Tile, Box]]] = {}  # of each needed box, which several devices may need
+    pieces: dict[Tile, list[tuple[Tile, Box]]] = {}  # pieces of each needed box, which several devices may need
     for device, box in enumerate(wanted):
         if box is None or box_size(box) == 0:
             continue

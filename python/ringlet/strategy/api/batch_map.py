@@ -56,7 +56,7 @@ def map(  # shadows the built-in function on purpose
     *arrays : nested structure of array
         Split along axis 0; all have the same number of rows. Each is one argument of `fn`; lists are not accepted.
     batch_size : int, optional
-        Rows of each batch; the last one may have fewer. By default there are four batches for each core.
+        Rows of each batch; the last batch may have fewer. By default there are four batches for each core.
     progress : callable, optional
         Called after each batch with the number of finished rows and the total number of rows.
     **unknown
@@ -160,11 +160,11 @@ def _takes_two_numbers(progress: Any) -> bool:
         return False
     except ValueError:  # a built-in function without a signature
         return True
-    return first not in ("iterable", "sequence")  # of ringlet.progress, tqdm and rich.progress.track
+    return first not in ("iterable", "sequence")  # parameter names of ringlet.progress, tqdm and rich.progress.track
 
 
 def _refuse_collective(*args: Any) -> NoReturn:
-    # merge_call passes the name of the call last; all_reduce and all_gather begin without arguments.
+    # merge_call passes its name as the last argument; all_reduce and all_gather pass no arguments.
     name = args[-1] if args else "all_reduce or all_gather"
     raise RuntimeError(
         f"a function of map called {name}: replicas run different numbers of batches, so unrelated batches would be "
@@ -204,7 +204,7 @@ def _with_rows(leaf: Any, is_argument: bool) -> str:
 
 
 def _checked_size(batch_size: int | None, rows: int, num_replicas: int) -> int:
-    if batch_size is None:  # several batches for each replica, because some may take longer
+    if batch_size is None:  # several batches for each replica by default, because some may take longer
         return max(1, -(-rows // (4 * num_replicas)))
     if isinstance(batch_size, bool) or not hasattr(batch_size, "__index__") or operator.index(batch_size) < 1:
         raise ValueError(f"batch_size must be a number of rows, at least 1, got {batch_size!r}: write batch_size=32")

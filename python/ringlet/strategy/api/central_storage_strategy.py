@@ -81,7 +81,7 @@ class CentralStorageExtended(MirroredExtended):
         return StrategyExtended.non_slot_devices(self, var_list)
 
     def _create_variable(self, request: Any) -> Any:
-        from ringlet.values.variables.variable_factory import create_aggregating  # imported on first use
+        from ringlet.values.variables.variable_factory import create_aggregating
 
         return create_aggregating(self._container_strategy(), request)
 

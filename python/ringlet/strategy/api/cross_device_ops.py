@@ -44,7 +44,7 @@ class CrossDeviceOps:
 
     algorithm = Algorithm.AUTO
 
-    # Whether SUM and MEAN are the core's operations, so that a strategy may call the core directly.
+    # Whether SUM and MEAN are computed by the core, so that a strategy may call it directly.
     _is_core = False
 
     def reduce(
@@ -150,7 +150,7 @@ class CrossDeviceOps:
         Returns
         -------
         Mirrored or ndarray
-            One component for each component of the destinations; the bare array for a single one.
+            One component for each component of the destinations; a single component is returned as the bare array.
 
         Raises
         ------
@@ -301,7 +301,7 @@ def copies(value: Any, count: int) -> Any:
     """Return a copy of a value for each replica; read-only copies share memory. With one replica, return the value."""
     if count == 1:
         return value
-    # A separate object for each replica: `run` would return identical objects bare.
+    # A separate object for each replica, because `run` returns a bare value if all replicas return the same object.
     if kind_of(value) is not None:
         return Mirrored([value, *(own_copy(value) for _ in range(count - 1))])
     return Mirrored([value.view() if isinstance(value, np.ndarray) else value for _ in range(count)])

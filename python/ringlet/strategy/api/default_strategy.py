@@ -87,7 +87,7 @@ class _DefaultExtended(SingleReplicaExtended):
         return dataset if uneven is None else super()._distribute_dataset(dataset, options, uneven)
 
     def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
-        from ringlet.data import InputContext  # imported on first use
+        from ringlet.data import InputContext
 
         return dataset_fn(InputContext())
 

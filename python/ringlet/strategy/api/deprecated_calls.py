@@ -130,7 +130,7 @@ class DeprecatedCalls(PlainNames):
         >>> strategy.make_dataset_iterator(ringlet.data.Dataset.range(4).batch(4)).get_next().values
         (array([0, 1]), array([2, 3]))
         """
-        from ringlet.data.input_iterator import InputIterator  # imported on first use
+        from ringlet.data.input_iterator import InputIterator
 
         return InputIterator(_built(self.experimental_distribute_dataset(dataset)))
 
@@ -171,7 +171,7 @@ class DeprecatedCalls(PlainNames):
                 f"Input replication mode not supported: {replication_mode!r}. Leave it at PER_WORKER, or call "
                 "distribute_datasets_from_function with InputOptions"
             )
-        from ringlet.data.input_iterator import FunctionSteps, InputIterator  # imported on first use
+        from ringlet.data.input_iterator import FunctionSteps, InputIterator
 
         results = [(input_fn(context), count) for context, count in _pipelines(self._extended)]
         if all(callable(result) for result, _ in results):
@@ -239,7 +239,7 @@ class DeprecatedCalls(PlainNames):
 
 def _pipelines(extended: StrategyExtended) -> list[tuple[InputContext, int]]:
     """Return the context of each input pipeline of this process, and the number of replicas that it feeds."""
-    from ringlet.data import InputContext  # imported on first use
+    from ringlet.data import InputContext
 
     workers: Any = extended._workers
     hosts = extended._replicas_of_hosts()

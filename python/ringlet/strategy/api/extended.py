@@ -187,7 +187,7 @@ class StrategyExtended(ValueCombining, VariableUpdates):
         >>> len(extended.experimental_make_numpy_dataset((np.ones((3, 2)), np.arange(3))))
         3
         """
-        from ringlet.data import Dataset  # imported on first use
+        from ringlet.data import Dataset
 
         return Dataset.from_tensor_slices(numpy_input)
 
@@ -220,13 +220,13 @@ class StrategyExtended(ValueCombining, VariableUpdates):
 
     def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
         """Implement ``strategy.experimental_distribute_dataset``; the options are checked."""
-        from ringlet.data.distribution.distribute import distribute_dataset  # imported on first use
+        from ringlet.data.distribution.distribute import distribute_dataset
 
         return distribute_dataset(dataset, self._num_local_replicas, options, uneven=uneven, **self._worker_arguments())
 
     def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
         """Implement ``strategy.distribute_datasets_from_function``; the options are checked."""
-        from ringlet.data.distribution.distribute import distribute_datasets_from_function  # imported on first use
+        from ringlet.data.distribution.distribute import distribute_datasets_from_function
 
         return distribute_datasets_from_function(
             dataset_fn, self._num_local_replicas, options, **self._worker_arguments()

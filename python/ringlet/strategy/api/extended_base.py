@@ -1,4 +1,4 @@
-"""Base class of the parts of an extended object."""
+"""Base class of the parts of ``strategy.extended``."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ class MirroredExtended(StrategyExtended):
             monitor.finish(started)
 
     def _create_variable(self, request: Any) -> Any:
-        from ringlet.values.variables.variable_factory import create_mirrored  # imported on first use
+        from ringlet.values.variables.variable_factory import create_mirrored
 
         return create_mirrored(self._container_strategy(), request)
 
@@ -259,7 +259,7 @@ def _device_names(devices: Any) -> list[str]:
         example = devices if devices.isdecimal() else f"[{devices!r}]"
         raise ValueError(f"devices must be a list of device strings, got the string {devices!r}: write {example}")
     is_count = isinstance(devices, (int, np.integer)) and not isinstance(devices, bool)
-    # Replicas have the order of the devices, but sets are unordered.
+    # Sets are rejected, because replicas have the order of the devices.
     if not is_count and (not isinstance(devices, Iterable) or isinstance(devices, (Set, Mapping, np.ndarray))):
         raise TypeError(
             f"devices must be a list of device strings in the order of the replicas, or their number, got {devices!r} "

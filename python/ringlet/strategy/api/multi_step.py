@@ -117,7 +117,7 @@ class MultiStepContext:
         self._reduce_ops[name] = op
         if op is not None and strategy is not None:
             output = strategy.reduce(op, output, axis=None)
-        elif op is not None and isinstance(output, DistributedValues):  # otherwise a value of the only replica
+        elif op is not None and isinstance(output, DistributedValues):  # otherwise the output of the only replica
             output = reduce_components(op, output, 1)
         self._last_step_outputs[name] = output
 

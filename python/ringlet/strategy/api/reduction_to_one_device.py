@@ -1,4 +1,4 @@
-"""ReductionToOneDevice: combines values in one place, with an optional user-defined sum."""
+"""ReductionToOneDevice: combines values on one device, with an optional user-defined sum."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ringlet.strategy.calls.reduce_semantics import divide, reduce_components
 
 
 class ReductionToOneDevice(CrossDeviceOps):
-    """Combines all components in one place (``tf.distribute.ReductionToOneDevice``).
+    """Combines all components on one device (``tf.distribute.ReductionToOneDevice``).
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ class Strategy(DeprecatedCalls):
         self._extended = extended
 
     def _here(self) -> Strategy:
-        """Return the strategy that represents this one in the current thread."""
+        """Return the strategy that represents this strategy in the current thread."""
         return self
 
     def _checked(self, *method: str) -> StrategyExtended:
@@ -179,7 +179,7 @@ class Strategy(DeprecatedCalls):
         -------
         nested structure
             The structure that `fn` returns. A leaf that is the identical object on all replicas is returned bare,
-            others as :class:`~ringlet.values.PerReplica`. With one replica: the return value of `fn`.
+            any other leaf as :class:`~ringlet.values.PerReplica`. With one replica: the return value of `fn`.
 
         Raises
         ------
@@ -235,7 +235,7 @@ class Strategy(DeprecatedCalls):
             Split along axis 0; all have the same number of rows. Lists are not accepted. Without rows, `fn` is called
             once with empty arrays.
         batch_size : int, optional
-            Rows of each batch; the last one may have fewer. By default there are four batches for each replica.
+            Rows of each batch; the last batch may have fewer. By default there are four batches for each replica.
         progress : callable, optional
             Called after each batch with the number of finished rows and the total number of rows, in the thread of any
             replica, but never concurrently.
@@ -267,7 +267,7 @@ class Strategy(DeprecatedCalls):
         >>> strategy.map(lambda x, y: {"sum": (x + y).sum(axis=1)}, np.ones((5, 3)), np.ones((5, 3)), batch_size=2)
         {'sum': array([6., 6., 6., 6., 6.])}
         """
-        from ringlet.strategy.api.batch_map import map_batches  # imported on first use
+        from ringlet.strategy.api.batch_map import map_batches
 
         return map_batches(self, fn, arrays, batch_size, progress, unknown=unknown)
 

@@ -1,4 +1,4 @@
-"""Reductions in cross-replica context: the methods of an extended object, and their hooks."""
+"""Reductions in cross-replica context: methods of ``strategy.extended``, and the hooks that implement them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ringlet.strategy.calls.reduce_semantics import parse_reduce_op
 
 
 class ValueCombining(ExtendedBase):
-    """Methods of an extended object that combine values."""
+    """Methods of ``strategy.extended`` that combine values."""
 
     def reduce_to(
         self, reduce_op: Any, value: Any, destinations: Any, options: CommunicationOptions | None = None

@@ -1,4 +1,4 @@
-"""Creation and updates of a strategy's variables: the methods of an extended object, and their hooks."""
+"""Creation and updates of a strategy's variables: methods of ``strategy.extended``, and their hooks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ringlet.values import DistributedValues, Mirrored, check_components, regrou
 
 
 class VariableUpdates(ExtendedBase):
-    """Methods of an extended object for variables."""
+    """Methods of ``strategy.extended`` for variables."""
 
     def update(
         self,
@@ -263,7 +263,7 @@ class VariableUpdates(ExtendedBase):
 
     def _create_variable(self, request: Any) -> Any:
         """Create a variable in the scope of this strategy; a plain variable unless overridden."""
-        from ringlet.values.variables.variable_factory import create_plain  # imported on first use
+        from ringlet.values.variables.variable_factory import create_plain
 
         return create_plain(self._container_strategy(), request)
 
@@ -290,7 +290,7 @@ class VariableUpdates(ExtendedBase):
         self, colocate_with: Any, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], group: bool
     ) -> Any:
         """Implement :meth:`update_non_slot` in cross-replica context."""
-        if not isinstance(colocate_with, (list, tuple)):  # a variable: one call, with per-replica values unsplit
+        if not isinstance(colocate_with, (list, tuple)):  # a single variable: per-replica values are not split
             result = context.call_in(context.UpdateMode(self._container_strategy(), 0), fn, *args, **kwargs)
             return regroup_updates(self, [result], group)
         if len(colocate_with) > self._num_local_replicas:

@@ -48,7 +48,7 @@ def check_input_options(options: Any) -> None:
     """Raise TypeError unless the options of a distributed dataset are an InputOptions or None."""
     if options is None:
         return
-    from ringlet.data import InputOptions  # imported on first use
+    from ringlet.data import InputOptions
 
     if not isinstance(options, InputOptions):
         raise TypeError(

@@ -70,7 +70,7 @@ def refuse_slices(structure: Any, method: str) -> None:
     for leaf in nest.flatten(structure)[0]:
         parts = nest.flatten(leaf.values)[0] if isinstance(leaf, DistributedValues) else (leaf,)
         for part in parts:
-            # PyTorch tensors have methods with these names.
+            # PyTorch tensors also have methods with these names.
             if hasattr(part, "indices") and hasattr(part, "values") and kind_of(part) is None:
                 raise NotImplementedError(
                     f"{method} does not support IndexedSlices: gather their values and their indices separately"

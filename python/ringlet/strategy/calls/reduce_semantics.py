@@ -196,7 +196,7 @@ def _over_replicas(extended: StrategyExtended, components: list[Any]) -> Any:
 
 
 def _sum_along(array: Array, axes: tuple[int, ...]) -> Array:
-    if array.dtype.name in ML_NAMES:  # with so few bits, long sums would stop growing
+    if array.dtype.name in ML_NAMES:  # long sums in these narrow dtypes would stop growing
         return np.asarray(np.add.reduce(array, axis=axes, dtype=np.float32)).astype(array.dtype)
     if array.dtype.kind not in "iufc":
         raise TypeError(

@@ -77,8 +77,8 @@ class RunOptions(_TensorFlowFields):
         return f"{super().__repr__()[:-1]}, writable_results={self.writable_results})"
 
 
-# Options of a run whose replicas all run in helper threads, if it has several. The memory of large temporary arrays
-# stays longer with the process there than in the main thread, where glibc returns it more often.
+# Options of a run in which helper threads execute all replicas, if there are several. In helper threads, the memory of
+# large temporary arrays stays with the process longer than in the main thread, where glibc returns it more often.
 HELPERS_ONLY = RunOptions()
 
 

@@ -84,7 +84,7 @@ class Shapes:
             )
 
     def explain(self, replica: int, error: CollectiveMismatchError) -> CollectiveMismatchError:
-        """Return the error for a mismatch; it names the array libraries if they differ, else it is the core's."""
+        """Return the core's error for a mismatch, or an error that names the array libraries if they differ."""
         call = self._calls[replica]
         calls = [line for line in str(error).splitlines() if line.startswith("  ")]
         if not all(f"{call}(" in line for line in calls):

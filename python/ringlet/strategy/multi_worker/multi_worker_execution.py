@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _COLLECTIVE = "a collective"
 _MERGE_CALL = "merge_call"
-# Interval at which a failed replica checks whether another one waits for it: doubled up to the maximum.
+# Interval at which a failed replica checks whether another replica waits for it; doubled up to the maximum.
 _FIRST_PAUSE_SECONDS = 0.02
 _LONGEST_PAUSE_SECONDS = 0.5
 
@@ -138,7 +138,7 @@ class WorkerRun(ReplicaRun):
         self.use_group()
         replica = context.current().local_replica_id  # type: ignore[union-attr]  # a replica calls
         assert replica is not None
-        # Before the call is counted, because only an existing group can be aborted.
+        # The members exist before the call is counted, because only an existing group can be aborted.
         self.members = self.workers.members()
         self._enter(replica, _COLLECTIVE)
         member = self.workers.member(replica)
@@ -185,7 +185,7 @@ class WorkerRun(ReplicaRun):
             return CollectiveAborted(f"{self._name(other)} raised {one_line(error)}")
         number = self._entered[replica] + 1
         first = self._kinds.setdefault(number, kind)
-        self._entered[replica] = number  # _release_waiting then finds the kind
+        self._entered[replica] = number  # stored after the kind, which _release_waiting needs
         if first != kind:
             text = (
                 f"its replicas did not make the same call (call {number} of this run): {self._name(replica)} {kind}, "

@@ -249,7 +249,7 @@ class WorkerGroup:
             compared.clear()  # compare again: another worker's comparison may have been interrupted
         if self.failure is None:
             return
-        # Ctrl-C may come while an error is handled that another worker's Ctrl-C has caused.
+        # Ctrl-C may interrupt the handling of an error that another worker's Ctrl-C has caused.
         for link in (error, error.__context__) if isinstance(error, KeyboardInterrupt) else (error,):
             if link is not None and self.is_group_failure(link):
                 link.args = (self._translated(link, link.args[0]), *link.args[1:])
@@ -330,7 +330,7 @@ class ThreadExclusion:
 
     @contextmanager
     def transferred(self) -> Iterator[None]:
-        """Make the calling thread the holder until the block ends; the previous holder waits meanwhile."""
+        """Make the calling thread the holder until the block ends; the previous holder waits."""
         holder = self._holder.get("thread")
         if holder is None:
             raise AssertionError("no thread holds the strategy")

@@ -122,7 +122,7 @@ def join(cluster: Cluster, number: int, timeout_seconds: float) -> list[Member]:
 
 
 def _configuration(cluster: Cluster) -> str:
-    """Return what the tasks of a cluster must have in common, named after the variables from which it was read."""
+    """Return the settings that all tasks of a cluster must share, by the names of the variables that contain them."""
     is_of_launcher = cluster.tasks == tuple(worker_tasks(local_workers(cluster.num_workers)))
     place = read_placement() if is_of_launcher else Placement()
     if not place.source or place.config is not None:
@@ -141,7 +141,7 @@ def run_command(cluster: Cluster) -> str:
 
 
 def _is_notebook() -> bool:
-    """Return whether this process runs a notebook, or was started by `ringlet.launch`: it has no script to name."""
+    """Return whether this process runs a notebook, or was started by `ringlet.launch`: it has no script."""
     return "ipykernel" in sys.modules or any("ringlet.launcher.worker_main" in part for part in sys.orig_argv)
 
 

@@ -47,9 +47,10 @@ class ParameterServers:
 
     @property
     def lost(self) -> PSUnavailableError | None:
-        """The first loss of a parameter server, after which no tables are created; existing ones stay readable.
+        """The first loss of a parameter server, after which no tables are created; existing tables stay readable.
 
-        Each call returns a new exception, because a stored one would keep its frames, and so the whole job, alive.
+        Each call returns a new exception, because a stored exception would keep its frames alive, and so the whole
+        job.
         """
         return None if self._loss is None else PSUnavailableError(*self._loss)
 

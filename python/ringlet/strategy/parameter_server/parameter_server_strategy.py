@@ -122,7 +122,7 @@ class ParameterServerExtended(OneDeviceExtended):
         self._resolver, self._partitioner = cluster_resolver, variable_partitioner
         self._known_servers: ParameterServers | None = None
         self._lock = threading.Lock()
-        # Number of variables and shards created: the next one is created on the next parameter server.
+        # Number of variables and shards created, which determines the parameter server of the next variable or shard.
         self._variable_count = 0
 
     def describe(self) -> str:
@@ -205,7 +205,7 @@ class ParameterServerExtended(OneDeviceExtended):
             return self._create_variable(request)
 
     def _create_on(self, request: Any, server: int | None) -> Any:
-        """Create a variable on a parameter server; None selects the next one."""
+        """Create a variable on a parameter server; None selects the next parameter server."""
         servers, strategy = self._servers(), self._container_strategy()
         with self._lock:
             index = self._variable_count % len(servers.tasks.ps) if server is None else server
@@ -225,7 +225,7 @@ class ParameterServerExtended(OneDeviceExtended):
     # --- running ------------------------------------------------------------------------------------------------------
 
     def _warn_outside(self) -> None:
-        if self._resolver is not None:  # None on workers
+        if self._resolver is not None:  # the resolver is None on workers
             _log.warning(
                 "A `tf.distribute.experimental.ParameterServerStrategy` method is invoked without using "
                 "`ClusterCoordinator.schedule`: it runs in the coordinator, not on a worker"
@@ -250,17 +250,17 @@ class ParameterServerExtended(OneDeviceExtended):
     # --- datasets -----------------------------------------------------------------------------------------------------
 
     def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
-        from ringlet.data.distribution.distribute import distribute_dataset  # imported on first use
+        from ringlet.data.distribution.distribute import distribute_dataset
 
         return self._built_by_workers(partial(distribute_dataset, dataset, 1, options, uneven=uneven))
 
     def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
-        from ringlet.data.distribution.distribute import distribute_datasets_from_function  # imported on first use
+        from ringlet.data.distribution.distribute import distribute_datasets_from_function
 
         return self._built_by_workers(partial(distribute_datasets_from_function, dataset_fn, 1, options))
 
     def _built_by_workers(self, make: Callable[[], Any]) -> Any:
-        from ringlet.strategy.parameter_server.dataset_for_workers import DatasetForWorkers  # imported on first use
+        from ringlet.strategy.parameter_server.dataset_for_workers import DatasetForWorkers
 
         return make() if self._resolver is None else DatasetForWorkers(make)
 
@@ -268,7 +268,7 @@ class ParameterServerExtended(OneDeviceExtended):
 # --- the cluster ------------------------------------------------------------------------------------------------------
 
 
-# End of the errors about the cluster.
+# Remedy in errors about the cluster.
 _WITHOUT_CLUSTER = (
     "write ringlet.cluster_resolver.LocalClusterResolver(workers=2, ps=1), which starts processes on this machine"
 )

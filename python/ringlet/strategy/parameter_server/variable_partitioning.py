@@ -79,7 +79,7 @@ class ShardInfo(NamedTuple):
 
 
 class _LazyParts:
-    """Factory of functions that compute the rows of a shard; only these rows if the initial value supports it."""
+    """Creates functions that compute the rows of a shard, without other rows if the initial value supports parts."""
 
     def __init__(self, request: VariableRequest, shape: tuple[int, ...]) -> None:
         self._request, self._rest = request, shape[1:]
@@ -102,7 +102,7 @@ class _LazyParts:
         try:
             return self._request.beginning
         except TypeError as error:
-            if isinstance(part_error, ValueError):  # the callable computes parts only, and rejected this one
+            if isinstance(part_error, ValueError):  # the callable supports parts, but rejected this part
                 raise part_error from error
             raise
 

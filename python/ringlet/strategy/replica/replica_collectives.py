@@ -48,7 +48,7 @@ def all_reduce_leaves(
     shapes = run.shapes
     if run.whole_batch and any(leaf is arg for leaf in leaves for arg in run._rows[replica]):
         run.whole_batch = 0
-    if options is None and run.is_plain:  # the fast path of most calls: directly to the core
+    if options is None and run.is_plain:  # fast path of most calls, directly to the core
         shapes.record(replica, shape, "all_reduce")
         try:
             member = run.members[replica]
@@ -81,7 +81,7 @@ def all_gather_leaves(
     resolved = run.call_options(options)
     arrays = [as_ndarray(leaf) for leaf in leaves]
     for array in arrays:
-        axis_in(array.ndim, axis)  # raises before other replicas wait for this one
+        axis_in(array.ndim, axis)  # raises an error before other replicas start to wait
 
     def gather() -> list[Any]:
         run.shapes.record(replica, shape, "all_gather")
@@ -160,7 +160,7 @@ def _join_slices(member: Member, op: ReduceOp, slices: IndexedSlices) -> Indexed
 def _gather_array(run: ReplicaRun, replica: int, leaf: Any, array: Array, axis: int) -> Any:
     if is_known(native(array.dtype)):
         return run.members[replica].all_gather(array if kind_of(leaf) is None else leaf, axis=axis)
-    # The core does not support these values, such as text: one replica joins them for all.
+    # The core does not support these values, such as text: one replica concatenates them for all replicas.
     return run.merge_call(replica, _join_cells, (_Cell(array), _Cell(axis)), {})
 
 
@@ -177,7 +177,7 @@ def _reduce_by_ops(
         return strategy.extended._batch_reduce_to(op, [(value, value) for value in values], options)
 
     results: list[Any] = run.merge_call(replica, merge, (_Cell(buffers),), {})
-    if outputs is None:  # a separate object for each replica, as from the core
+    if outputs is None:  # a separate object for each replica, like the results of the core
         return [
             in_kind_of(leaf, result.view()) if isinstance(result, np.ndarray) else result
             for leaf, result in zip(leaves, results, strict=True)

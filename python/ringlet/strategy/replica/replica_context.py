@@ -42,7 +42,7 @@ def _id_array(replica_id: int) -> Array:
     if replica_id not in _id_arrays:
         array = np.array(replica_id, np.int32)
         array.setflags(write=False)
-        _id_arrays.setdefault(replica_id, array)  # another replica may have added it
+        _id_arrays.setdefault(replica_id, array)  # another replica may have added an array
     return _id_arrays[replica_id]
 
 
@@ -72,7 +72,7 @@ class ReplicaContext(context.Mode):
     }
     """
 
-    # A replica context is its replica's entry of the mode stack: one object for each replica of each run.
+    # Each run creates one context for each replica, which is also the replica's entry in the mode stack.
     __slots__ = ("_id", "_run", "_writable_results")
 
     strategy: Strategy
@@ -267,7 +267,7 @@ class ReplicaContext(context.Mode):
         ----------
         merge_fn : callable
             Called with the strategy and the regrouped arguments: objects identical on all replicas are passed bare,
-            others as :class:`~ringlet.values.PerReplica`. The function of replica 0 is called.
+            other objects as :class:`~ringlet.values.PerReplica`. The function of replica 0 is called.
         args : list or tuple
         kwargs : mapping, optional
             This replica's arguments.

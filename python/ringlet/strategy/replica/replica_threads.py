@@ -51,7 +51,7 @@ NO_WORK = _NoWork()
 
 
 class ReplicaThreads:
-    """Claim counter, helper threads and collective group of one run at a time."""
+    """The claim counter, helper threads and collective group that one run at a time uses."""
 
     def __init__(self, num_replicas: int, timeout_seconds: float) -> None:
         self.claims = _core.Crew(num_replicas)
@@ -68,12 +68,12 @@ class ReplicaThreads:
         self._new_group(epoch=0)
 
     def _new_group(self, epoch: int) -> None:
-        # A configured time-out of 0 means never; it arrives here as infinity.
+        # A configured time-out of 0 means no time-out; the value here is then infinity.
         self.group = Group(self._num_replicas, timeout_seconds=self._timeout_seconds, epoch=epoch)
         self.members: list[Member] = [self.group.member(rank) for rank in range(self._num_replicas)]
 
     def prepare(self, work: Work, caller_runs: bool = True) -> None:
-        """Prepare for a run; its replicas may be claimed after ``claims.open()``, by the caller if `caller_runs`."""
+        """Prepare for a run; replicas may be claimed after ``claims.open()``, also by the caller if `caller_runs`."""
         if self.group.failure is not None:
             self._new_group(self.group.epoch + 1)
         if self._has_departures:
@@ -119,7 +119,7 @@ def _help(threads: ReplicaThreads) -> None:
         while (replica := threads.claims.wait_for_claim()) >= 0:
             threads.thread_ids[replica] = threading.get_ident()
             threads.work.execute(replica)
-            if fork_count() != forks:  # the child of a step function that forked: the other threads do not exist here
+            if fork_count() != forks:  # in a process forked by a step function, the other threads do not exist
                 return
     finally:
         _helpers.discard(thread)
@@ -143,7 +143,7 @@ class ReplicaThreadPool:
         _pools.add(self)
 
     def acquire(self, owner: object) -> ReplicaThreads:
-        """Acquire the threads of one run, to which `owner` is unique."""
+        """Acquire the threads for one run; `owner` is unique to the run."""
         if self._closed is not None:
             raise FailedPreconditionError(f"this strategy is closed: {self._closed}. Create a new strategy")
         if self._abandoned:
@@ -157,7 +157,7 @@ class ReplicaThreadPool:
         return threads
 
     def release(self, owner: object) -> None:
-        """Release what a run has acquired, if anything; abandon it if replicas of the run are still running."""
+        """Release the threads that a run may have acquired; abandon them if replicas of the run are still running."""
         for threads, holder in list(self._owners.items()):
             if holder != owner:
                 continue
@@ -230,13 +230,13 @@ def _close_each(items: list[ReplicaThreads]) -> None:
 
 _pools: weakref.WeakSet[ReplicaThreadPool] = weakref.WeakSet()
 _left_behind: list[ReplicaThreads] = []
-# Helpers between their first and their last instruction here, including helpers whose pool was freed.
+# Running helper threads, including those whose pool was freed.
 _helpers: set[threading.Thread] = set()
 _forks = 0
 
 
 def fork_count() -> int:
-    """Return the number of forks between the first process and this one, counted since this module was imported."""
+    """Return the number of forks between the first process and this process, counted since this module was imported."""
     return _forks
 
 

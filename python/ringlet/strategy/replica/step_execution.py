@@ -35,7 +35,7 @@ _CONTEXTS_CARRY_ERRSTATE = int(np.__version__.partition(".")[0]) >= 2
 # Maximum time that a run waits for its replicas after Ctrl-C, and after a call of a replica has timed out: replicas
 # in a collective end within milliseconds.
 _GRACE_SECONDS = 0.1
-# Interval at which a calling thread that runs no replica checks whether one has ended.
+# Interval at which a calling thread that runs no replica checks whether a replica has ended.
 _CHECK_SECONDS = 0.1
 # Key of the calling thread's own failure among the replicas' failures.
 _CALLER = -1
@@ -89,8 +89,8 @@ class ReplicaRun:
     caller_runs = True
     # Whether replicas that have not started are skipped, and replicas that map batches take no further batch.
     is_stopping = False
-    # Number of rows of arguments that look like a global batch passed to every replica; 0 once a replica reads its id,
-    # because it may select its rows, or reduces an argument, which then is not a batch.
+    # Number of rows of arguments that look like a global batch passed to every replica. It is reset to 0 when a replica
+    # reads its id, because the replica may select its own rows, or reduces an argument, which is then not a batch.
     whole_batch = 0
     # Whether a replica has used the group in this run; if so, replicas that end must leave it. Assumed from the start
     # without an interpreter lock, because each of two threads may then miss the other's last write.
@@ -108,7 +108,7 @@ class ReplicaRun:
         keywords: Sequence[Mapping[str, Any]],
         timeout_seconds: float,
     ) -> list[Any]:
-        """Run all replicas and return their results; a caller that runs replicas takes the unclaimed ones.
+        """Run all replicas and return their results; a caller that runs replicas takes unclaimed replicas.
 
         `rows` and `keywords` hold the arguments of each replica; the time-out limits the wait for helpers.
         """
@@ -170,7 +170,7 @@ class ReplicaRun:
                 if has_ended:
                     self.threads.depart(replica)
 
-    # Runs before each collective of a replica; a run whose group spans processes overrides it.
+    # Runs before each collective of a replica; overridden by runs whose group spans processes.
     begin_collective = use_group
 
     def call_options(self, options: Any) -> CallOptions:
@@ -189,7 +189,7 @@ class ReplicaRun:
         kwargs: Mapping[str, Any],
         name: str = "merge_call",
     ) -> Any:
-        """Call `merge_fn` once for all replicas, under a name they share; see :meth:`ReplicaContext.merge_call`."""
+        """Call `merge_fn` once for all replicas, under a common name; see :meth:`ReplicaContext.merge_call`."""
         self.use_group()
         self._merge_calls[replica] = (merge_fn, args, kwargs)
         self._barrier(replica, name)
@@ -220,8 +220,8 @@ class ReplicaRun:
         return self._fn(*self._rows[replica], **self._keywords[replica])
 
     def _finish(self, replica: int) -> None:
-        # use_group reads and writes these in the opposite order, so that under the interpreter lock one of the two
-        # sees the other's write.
+        # use_group accesses these attributes in the opposite order, so that under the interpreter lock at least one of
+        # the two threads sees the other's write.
         self.ended[replica] = True
         if self._uses_group:
             self.threads.depart(replica)
@@ -286,7 +286,7 @@ class ReplicaRun:
     def _unwind(self, error: BaseException) -> bool:
         """Stop a run after an exception in the calling thread; return whether all replicas have ended."""
         claims = self.threads.claims
-        self._fail(_CALLER, error)  # replicas in a collective raise an error now
+        self._fail(_CALLER, error)  # replicas in a collective now raise an error
         for unclaimed in iter(claims.claim, -1):
             self._finish(unclaimed)
         # If Ctrl-C interrupted the run before its claims were opened, no replica runs, so none would ever finish.
@@ -334,7 +334,7 @@ class ReplicaRun:
             first = self.first_replica  # replicas are numbered over all processes
             others = other_failures({first + i: each for i, each in self._failures.items() if i >= 0}, first + replica)
             add_note(error, f"raised in replica {first + replica} of {self.strategy.num_replicas_in_sync}{others}")
-        # The traceback refers to this frame and this run: neither may refer to the exception in turn.
+        # Break reference cycles: the traceback refers to this frame and to this run.
         self._failures = {}
         try:
             raise error
@@ -345,7 +345,7 @@ class ReplicaRun:
         try:
             self.threads.members[replica].barrier(name)
         except CollectiveMismatchError as error:
-            if "did not make the same call" in str(error):  # the core's text lists the calls already
+            if "did not make the same call" in str(error):  # the core's message already lists the calls
                 raise
             raise CollectiveMismatchError(
                 f"Some replicas made a different number of replica_context().merge_call() calls: {error}"

@@ -80,7 +80,7 @@ class _Timer:
         return entry
 
     def remove(self, entry: _Entry) -> None:
-        # Under the lock: a deadline that is removed in time never runs its action.
+        # The lock ensures that a deadline that is removed in time never runs its action.
         with self._changed:
             entry.action = None
             while self._entries and self._entries[0][2].action is None:

@@ -211,7 +211,7 @@ class TPUExtended(MirroredExtended):
     # --- datasets: a pipeline for each host ---------------------------------------------------------------------------
 
     def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
-        from ringlet.data.distribution.per_host_pipelines import distribute_to_hosts  # imported on first use
+        from ringlet.data.distribution.per_host_pipelines import distribute_to_hosts
 
         refuse_per_replica(self, options)
         if self._worker_arguments():
@@ -220,7 +220,7 @@ class TPUExtended(MirroredExtended):
 
     def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
         from ringlet.data.distribution.per_host_pipelines import (
-            distribute_to_hosts_from_function,  # imported on first use
+            distribute_to_hosts_from_function,
         )
 
         refuse_per_replica(self, options)

@@ -115,7 +115,7 @@ class TPUStrategy(TPUStrategyBase):
         Parameters
         ----------
         tensor : array-like
-            An array is not copied: the tiles are views. A tensor that already has a layout gets a new one.
+            An array is not copied: the tiles are views. A tensor that already has a layout gets a new layout.
         partition_dimensions : sequence of int, length ``tensor.ndim``
             Number of tiles along each dimension; ``[1, 2, 4, 1]`` halves the second dimension and quarters the third.
 
@@ -259,7 +259,7 @@ def _extended(*args: Any, **kwargs: Any) -> TPUExtended:
     extended = TPUExtended(*args, **kwargs)
     num_hosts = len(extended.input_devices)
     if num_hosts > 1:
-        from ringlet.strategy.tpu.tpu_workers import TPUWorkersExtended, has_workers  # imported on first use
+        from ringlet.strategy.tpu.tpu_workers import TPUWorkersExtended, has_workers
 
         if has_workers(num_hosts):
             return TPUWorkersExtended(*args, **kwargs)

@@ -13,7 +13,7 @@ from ringlet.strategy.tpu.tpu_extended import TPUExtended
 
 
 def has_workers(num_hosts: int) -> bool:
-    """Return whether this process is a worker of a job with as many workers."""
+    """Return whether this process is a worker of a job with `num_hosts` workers."""
     place = read_placement()
     if place.config is None:
         return num_hosts == place.size

@@ -52,7 +52,7 @@ def sweeps(places: IntArray) -> Iterator[IntArray]:
     ranks = np.stack([np.unique(column, return_inverse=True)[1].reshape(-1) for column in places.T], -1)
     long = [axis for axis in range(ranks.shape[1]) if ranks[:, axis].any()]
     for axes in permutations(long):
-        straight = turning = np.zeros(len(places), np.int64)  # rank in the order, from the slowest axis to the fastest
+        straight = turning = np.zeros(len(places), np.int64)  # position in the order, from the slowest axis on
         for axis in axes:
             rank, last = ranks[:, axis], int(ranks[:, axis].max())
             straight = straight * (last + 1) + rank

@@ -35,7 +35,7 @@ _BYTES_PER_SECOND = 4.5e10
 # Time limit of the search. Built-in objectives finish much earlier.
 _SEARCH_SECONDS = 4.0
 _MOST_SWAPS = 400
-# Maximum number of swaps times devices.
+# Maximum product of the number of swaps and the number of devices.
 _SWAP_WORK = 60_000
 
 
@@ -221,7 +221,7 @@ def improve(
     """Search for a cheaper order of the same cores; return TensorFlow's order if none is found.
 
     Cores stay in their replica unless devices are missing. The number of attempts depends only on the number of
-    devices. A callable maps a DeviceAssignment to a number; with a slow one, the search stops after 4 s.
+    devices. A callable maps a DeviceAssignment to a number; with a slow callable, the search stops after 4 s.
     """
     rate = _objective(assignment, objective)
     if assignment.core_assignment.size == 0:
@@ -306,7 +306,7 @@ class _Search:
 
 
 def _reordered(search: _Search, coordinates: IntArray, fabric: Fabric, *, of_replicas: bool) -> Iterator[IntArray]:
-    """Yield assignments with the replicas reordered, or with the logical cores reordered alike in all replicas."""
+    """Yield assignments with the replicas reordered, or with the logical cores of all replicas reordered equally."""
     start = search.best
     if of_replicas and start.shape[0] > 1:
         yield from (start[walk] for walk in walks(coordinates[start[:, 0]], fabric.network))

@@ -199,7 +199,7 @@ def fabric_of(assignment: Placed | Topology, options: FabricOptions) -> Fabric:
 def evaluate(
     assignment: Placed | Topology, wanted: Collective, fabric: Fabric, model: str = "exact"
 ) -> ActiveCollective:
-    """Compute a collective's cost: every applicable algorithm, the fastest in detail."""
+    """Compute the cost of a collective with every applicable algorithm, and the details of the fastest algorithm."""
     if model not in ("exact", "asymptotic"):
         raise ValueError(f"model must be 'exact' or 'asymptotic', got {model!r}")
     plan = _plan(assignment, wanted, fabric)

@@ -16,7 +16,7 @@ from ringlet.tpu.topology.links import twist_of
 if TYPE_CHECKING:
     from ringlet.tpu.topology.topology import Topology
 
-HOP_SECONDS = 1e-6  # rule of thumb of How to Scale Your Model, part 2, if the generation is unknown
+HOP_SECONDS = 1e-6  # from "How to Scale Your Model", part 2; used if the generation is unknown
 
 #: Kinds of resources, in the order of their entries in a load array.
 KINDS = ("ICI", "core link", "PCIe", "DCN")
@@ -24,7 +24,7 @@ KINDS = ("ICI", "core link", "PCIe", "DCN")
 
 @dataclass(frozen=True)
 class FabricOptions:
-    """Link speeds that override those of the generation.
+    """Link speeds that override the speeds of the generation.
 
     Attributes
     ----------

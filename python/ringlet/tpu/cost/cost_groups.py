@@ -72,15 +72,15 @@ class Box:
 def box_of(groups: IntArray, coordinates: IntArray, network: Network) -> Box | None:
     """Return groups [group, member] as boxes of equal size, or None if one of them is not a box."""
     count, size = groups.shape
-    where = coordinates[groups]  # [group, member, axis]
+    where = coordinates[groups]  # dimensions: group, member, axis
     ordered = np.sort(where, axis=1)
-    distinct = 1 + (np.diff(ordered, axis=1) != 0).sum(1)  # [group, axis]
+    distinct = 1 + (np.diff(ordered, axis=1) != 0).sum(1)  # dimensions: group, axis
     sizes = tuple(int(n) for n in distinct[0])
     if (distinct != distinct[0]).any() or np.prod(sizes) != size:
         return None
     order = np.lexsort(tuple(where[..., axis] for axis in (3, 2, 1, 0)), axis=-1)
     devices = np.take_along_axis(groups, order, 1).reshape(count, *sizes)
-    placed = coordinates[devices]  # [group, x, y, z, core, axis]
+    placed = coordinates[devices]  # dimensions: group, x, y, z, core, axis
     closed = []
     for axis in range(4):
         # In a box each coordinate depends only on the position along its own axis.

@@ -191,8 +191,8 @@ class StepCost(_Loaded):
     seconds : float
         Total: the longer of computation and communication if overlapped, else their sum.
     compute_seconds, memory_seconds : float
-        The step's operations at the chip's peak, and its bytes at the memory bandwidth; computation takes the longer of
-        the two (the roofline).
+        Time of the step's operations at the chip's peak, and of its bytes at the memory bandwidth; computation takes
+        the longer of the two (the roofline).
     communication_seconds : float
         Time of all collectives.
     ici_seconds, core_link_seconds, pcie_seconds, dcn_seconds, latency_seconds : float

@@ -339,7 +339,8 @@ ALGORITHMS: dict[str, tuple[str, ...]] = {
 
 # With ``S`` slices, each device exchanges data with the devices at its position in the other slices, through the
 # data-centre network, limited by the host that sends most. By collective: the collective inside the slice before the
-# exchange, the bytes of the exchange as a multiple of ``(S-1)/S`` times the bytes of a device, the collective after it.
+# exchange, the bytes of the exchange as a multiple of ``(S-1)/S`` times the bytes of a device, and the collective
+# inside the slice after the exchange.
 _OVER_SLICES: dict[str, tuple[str | None, int, str | None]] = {
     "all_reduce": ("reduce_scatter", 2, "all_gather"),
     "all_gather": (None, 1, "all_gather"),

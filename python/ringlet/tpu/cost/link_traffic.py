@@ -69,7 +69,7 @@ def _joined(chip_at: IntArray, shifted: IntArray) -> IntArray:
 
 @dataclass(frozen=True)
 class Network:
-    """The chips of a slice and their links; `twist` is, by axis, the shift of its wrap links along x, y, z."""
+    """The chips of a slice and their links; `twist` holds, for each axis, the shift of its wrap links along x, y, z."""
 
     shape: Shape
     wrap: tuple[bool, bool, bool]
@@ -222,7 +222,7 @@ def _twisted_moves(shape: Shape, twist: Twist | None) -> tuple[IntArray, FloatAr
     """
     sizes = np.array(shape)
     lattice = np.diag(sizes) - np.array(twist)
-    closed = _ROUNDS @ lattice  # [path, axis]
+    closed = _ROUNDS @ lattice  # dimensions: path, axis
     # A shortest path is at most half way round every axis.
     closed = closed[(np.abs(closed) <= 3 * sizes.max()).all(1)]
     ahead = np.stack(np.meshgrid(*(np.arange(1 - n, n) for n in shape), indexing="ij"), -1).reshape(-1, 3)

@@ -174,7 +174,7 @@ class _RunningCollective:
 
 
 def _run_concurrently(collectives: list[ActiveCollective], fabric: Fabric) -> tuple[float, dict[str, float]]:
-    """Simulate concurrent collectives until the last one ends; return the total time and the time of each bound.
+    """Simulate concurrent collectives until all have ended; return the total time and the time of each bound.
 
     At any time, each collective is in one stage and needs a fraction of every link's time: the link's busy time in that
     stage divided by the duration of the stage when run alone. If the fractions of a link exceed one, all collectives

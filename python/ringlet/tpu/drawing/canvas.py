@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-# Thin line characters by the sides that they connect.
+# Thin line characters, indexed by the sides that they connect.
 _LEFT, _RIGHT, _UP, _DOWN = 1, 2, 4, 8
 _THIN = " ╴╶─╵┘└┴╷┐┌┬│┤├┼"
 
-# A thick line through an empty character or across a thin line.
+# Replacements of characters that a thick line passes through, by direction of the line.
 _THICK_ACROSS = {" ": "━", "│": "┿", "┤": "┥", "├": "┝", "┼": "┿"}
 _THICK_DOWN = {" ": "┃", "─": "╂", "┴": "╂", "┬": "╂", "┼": "╂"}
 
@@ -58,7 +58,7 @@ class Canvas:
         self._cells[y][x] = (_THICK_DOWN.get(letter, letter), None)
 
     def paste(self, other: Canvas, x: int, y: int) -> None:
-        """Copy another canvas onto this one."""
+        """Copy another canvas onto this canvas."""
         for row, cells in enumerate(other._cells):
             self._cells[y + row][x : x + other.width] = cells
 

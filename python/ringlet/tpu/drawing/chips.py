@@ -109,7 +109,7 @@ def draw_hosts(subject: Subject, layout: Layout) -> Iterator[Item]:
 
 
 def rectangles(mask: np.ndarray) -> list[tuple[int, int, int, int]]:
-    """Return the first and last column and row of the rectangle that chips fill, or of each chip if there is none."""
+    """Return the first and last column and row of the rectangle that chips fill, or of each chip if they fill none."""
     x, y = np.nonzero(mask)
     x0, x1, y0, y1 = int(x.min()), int(x.max()), int(y.min()), int(y.max())
     if (x1 - x0 + 1) * (y1 - y0 + 1) == len(x):
@@ -173,7 +173,7 @@ def label_size(subject: Subject, layout: Layout) -> float:
     else:
         numbers = (subject.replica.max(), subject.logical_core.max() if subject.num_logical_cores > 1 else "")
     letters = len("".join(map(str, numbers))) + (numbers[1] != "")
-    free = 3 if subject.cores == 1 else 6  # beside the label, for paths along y
+    free = 3 if subject.cores == 1 else 6  # columns beside the label, used for paths along y
     size = min(11.0, (layout.size / subject.cores - free) / (0.6 * letters))
     return size if size >= _SMALLEST_LETTER else 0.0
 

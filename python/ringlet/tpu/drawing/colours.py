@@ -17,7 +17,7 @@ Integers = NDArray[np.int64]
 CATEGORIES = ("#56b4e9", "#e69f00", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7", "#5c5c5c")
 
 # From blue to yellow with increasing brightness, which any kind of colour vision can order. Three stops for light pages
-# and three for dark ones; other colours are interpolated.
+# and three for dark pages; other colours are interpolated.
 _STEPS = 12
 _LIGHT = ((84, 138, 199), (158, 192, 176), (250, 230, 120))
 _DARK = ((22, 62, 122), (56, 104, 104), (130, 110, 14))
@@ -29,7 +29,7 @@ def _between(stops: Sequence[tuple[int, int, int]], step: int) -> str:
     return f"#{red:02x}{green:02x}{blue:02x}"
 
 
-# Fills in the colours of `CATEGORIES`, light enough for text on top.
+# Fill styles in the colours of `CATEGORIES`, light enough for text on top.
 CATEGORY_STYLES = tuple(
     Style(f"colour{i}", fill=(colour, colour), opacity=(0.6, 0.42)) for i, colour in enumerate(CATEGORIES)
 )

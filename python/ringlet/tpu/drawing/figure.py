@@ -81,7 +81,7 @@ def _look(style: Style, theme: int) -> dict[str, Any]:
         "linewidths": [style.width * _POINTS],
     }
     if style.dash:
-        # In multiples of the line width.
+        # Matplotlib measures dashes in multiples of the line width.
         look["linestyles"] = [(0, tuple(length / style.width for length in style.dash))]
     return look
 

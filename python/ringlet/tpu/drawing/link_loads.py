@@ -91,5 +91,5 @@ def draw_chip_loads(subject: Subject, layout: Layout, loads: Loads) -> Iterator[
 
 
 def chip_styles() -> list[Style]:
-    """Return the styles of the classes for chips."""
+    """Return the chip styles of the load classes."""
     return [Style(f"chip-{style.name}", fill=style.stroke) for style in LOADS]

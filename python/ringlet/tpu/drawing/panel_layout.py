@@ -19,8 +19,8 @@ _SIZES = ((44, 14), (34, 12), (26, 9), (18, 7), (12, 5), (8, 3), (6, 2), (4, 1),
 
 _MARGIN = 14
 _HEAD = 36
-_TICKS = 20  # for numbers at the upper and left edges
-_FREE = 8  # at the other edges
+_TICKS = 20  # margin for numbers at the upper and left edges
+_FREE = 8  # margin at the other edges
 _PANEL_TITLE = 18
 _LOWEST = 1.4  # maximum height, as a multiple of the width
 
@@ -86,7 +86,7 @@ def lay_out(subject: Subject, slices: Sequence[int], width: int) -> Layout:
 
 
 def _cropped(shape: tuple[int, int]) -> tuple[int, int]:
-    """Return the drawn part of one slice: all of it unless one slice alone has too many chips."""
+    """Return the part of a slice that is drawn: the whole slice unless it alone has too many chips."""
     x, y = shape
     if x * y <= MOST_CHIPS:
         return x, y
@@ -120,7 +120,7 @@ def _at_size(
 
 
 def _panels_in_a_row(count: int, most: int) -> int:
-    """Return the panels per row: as many as fit, or fewer if that fills the last row and adds at most one row."""
+    """Return the panels per row: as many as fit; fewer if that fills the last row and adds at most one row."""
     most = min(count, most)
     rows = math.ceil(count / most)
     even = [n for n in range(most, 0, -1) if count % n == 0 and count // n <= rows + 1]

@@ -109,7 +109,7 @@ def _boxes(item: Boxes) -> str:
             for x, y, w, h in item.boxes
         )
         return f"<g {_attributes(item.style)}>{rects}</g>"
-    # Each box starts at the closing point of the previous one: relative moves are shorter than positions.
+    # Each box starts at the closing point of the previous box: relative moves are shorter than positions.
     steps: list[str] = []
     left, top = 0.0, 0.0
     for x, y, w, h in item.boxes:

@@ -1,6 +1,6 @@
 """Drawing of a topology or an assignment as text.
 
-With enough space a chip is a label in the box of its host, rings are thick lines between labels, and loads are digits.
+With enough space, a chip is a label in the box of its host, rings are thick lines between labels, and loads are digits.
 With less space, labels are in dense columns; with little space, each core is one character.
 """
 

@@ -12,7 +12,7 @@ from ringlet.errors import CoordinateError
 
 IntArray = np.ndarray[Any, np.dtype[np.int32]]
 
-# Maximum number of cells for each occupied one for which marking is faster than sorting.
+# Maximum number of cells per occupied cell for which marking cells is faster than sorting.
 _SPARSE = 16
 
 
@@ -45,7 +45,7 @@ def cells_of(name: str, coordinates: IntArray, mesh_shape: Sequence[int]) -> np.
     """Return the cell number of each core in [group, member, coordinate], in row-major order over the mesh."""
     flat: IntArray = coordinates.reshape(-1, len(mesh_shape))
     bounds = np.array(mesh_shape, np.int32)
-    # Negative numbers are the largest when read as unsigned.
+    # Read as unsigned, negative numbers exceed all bounds.
     outside = flat.view(np.uint32) >= bounds.view(np.uint32)
     if outside.any():
         raise _outside(name, coordinates, bounds, outside)

@@ -27,7 +27,7 @@ ChipShape = tuple[int, int, int]
 _GIB = 2**30
 _MIB = 2**20
 
-# Chips along each side of the cubes that optical switches connect; their faces carry the wrap links (HSM, MT).
+# Chips along each side of the cubes that optical switches connect; their faces carry the wrap links (sources: HSM, MT).
 CUBE = 4
 
 
@@ -44,7 +44,7 @@ class Generation:
     device_kind : str
         As in ``jax.Device.device_kind``.
     prefixes : tuple of str
-        Prefixes of slice names; the first one is used for output.
+        Prefixes of slice names; the first prefix is used for output.
     machine, machine_chips : str, tuple of int
         Prefix of machine names, such as ``ct5lp-hightpu`` in ``ct5lp-hightpu-4t``, and their numbers of chips; empty
         if machines have no names.
@@ -170,7 +170,7 @@ class Generation:
         elif self.wrap_rule == "sixteen":
             x, y, z = (length == 16 for length in shape)
         else:
-            # GC: the pod is a torus. That smaller slices are meshes is inferred.
+            # The pod is a torus (source: GC); smaller slices are inferred to be meshes.
             x, y, z = (1 < length == whole for length, whole in zip(shape, self.pod_shape, strict=True))
         return x, y, z
 
@@ -183,73 +183,76 @@ def _flat(*sizes: tuple[int, int]) -> tuple[ChipShape, ...]:
     return tuple((x, y, 1) for x, y in sizes)
 
 
-# GC's table of v5e slices; v6e has the same (MT).
+# Table of v5e slices (source: GC), which also applies to v6e (source: MT).
 _LITE_SHAPES = _flat((1, 1), (2, 2), (2, 4), (4, 4), (4, 8), (8, 8), (8, 16), (16, 16))
-# A machine has 8 chips, written 2x4 in Google's tables and 4x2 in HSM; a virtual machine has 1, 4 or 8 of them (GC).
+# A machine has 8 chips, written 2x4 in Google's tables and 4x2 in HSM; a virtual machine has 1, 4 or 8 (source: GC).
 _LITE_HOSTS = _flat((1, 1), (2, 4), (4, 2))
-# Slices smaller than a cube (MT, XPK).
+# Slices smaller than a cube (sources: MT, XPK).
 _SMALL_SHAPES = ((2, 2, 1), (2, 2, 2), (2, 2, 4), (2, 4, 4))
 
 _V2 = Generation(
     name="v2", device_kind="TPU v2", prefixes=("v2",), number_counts="cores",
     cores_per_chip=2, devices_per_chip=2, torus_rank=2, pod_shape=(16, 16, 1), wrap_rule="pod",
-    shapes=_flat((2, 2), (4, 4), (8, 8), (8, 16), (16, 16)),  # PTX: hosts of 2x2
-    hbm_bytes=16 * 10**9, hbm_bandwidth=7.0e11, vmem_bytes=16 * _MIB, flops=4.6e13,  # P2, JAX
-    ici_bandwidth=6.2e10, ici_bandwidth_usable=6.2e10,  # P2: 496 Gbit/s
+    shapes=_flat((2, 2), (4, 4), (8, 8), (8, 16), (16, 16)),  # source: PTX, hosts of 2x2
+    hbm_bytes=16 * 10**9, hbm_bandwidth=7.0e11, vmem_bytes=16 * _MIB, flops=4.6e13,  # source: P2, JAX
+    ici_bandwidth=6.2e10, ici_bandwidth_usable=6.2e10,  # source: P2, 496 Gbit/s
 )  # fmt: skip
 _V3 = Generation(
     name="v3", device_kind="TPU v3", prefixes=("v3",), number_counts="cores",
     cores_per_chip=2, devices_per_chip=2, torus_rank=2, pod_shape=(32, 32, 1), wrap_rule="pod",
-    shapes=_flat((2, 2), (4, 4), (4, 8), (8, 8), (8, 16), (16, 16), (16, 32), (32, 32)),  # PTX: hosts of 2x2
-    hbm_bytes=32 * _GIB, hbm_bandwidth=9.0e11, vmem_bytes=16 * _MIB, flops=1.23e14,  # GC, JAX
+    shapes=_flat((2, 2), (4, 4), (4, 8), (8, 8), (8, 16), (16, 16), (16, 32), (32, 32)),  # source: PTX, hosts of 2x2
+    hbm_bytes=32 * _GIB, hbm_bandwidth=9.0e11, vmem_bytes=16 * _MIB, flops=1.23e14,  # source: GC, JAX
     # P2: 656 Gbit/s. GC's totals for the pod disagree: its all-reduce implies 83 GB/s a link, its bisection 100.
     ici_bandwidth=8.2e10, ici_bandwidth_usable=8.2e10,
 )  # fmt: skip
 _V4 = Generation(
     name="v4", device_kind="TPU v4", prefixes=("v4",), number_counts="cores",
-    cores_per_chip=2, devices_per_chip=1, has_megacore=True,  # JAX
+    cores_per_chip=2, devices_per_chip=1, has_megacore=True,  # source: JAX
     torus_rank=3, pod_shape=(16, 16, 16), wrap_rule="cubes",
-    shapes=_SMALL_SHAPES, max_cubes=64, any_order=True,  # GC, MT, XPK
-    hbm_bytes=32 * _GIB, hbm_bandwidth=1.2e12, vmem_bytes=16 * _MIB, flops=2.75e14, low_precision_ops=2.75e14,  # GC
-    ici_bandwidth=5e10, ici_bandwidth_usable=4.5e10,  # P4; HSM
+    shapes=_SMALL_SHAPES, max_cubes=64, any_order=True,  # source: GC, MT, XPK
+    hbm_bytes=32 * _GIB, hbm_bandwidth=1.2e12, vmem_bytes=16 * _MIB,  # source: GC
+    flops=2.75e14, low_precision_ops=2.75e14,  # source: GC
+    ici_bandwidth=5e10, ici_bandwidth_usable=4.5e10,  # source: P4; HSM
 )  # fmt: skip
 _V5E = Generation(
     name="v5e", device_kind="TPU v5 lite", prefixes=("v5litepod", "v5e", "v5lite"), number_counts="chips",
     machine="ct5lp-hightpu", machine_chips=(1, 4, 8),
     cores_per_chip=1, devices_per_chip=1, torus_rank=2, pod_shape=(16, 16, 1), wrap_rule="sixteen",
     shapes=_LITE_SHAPES, single_host_shapes=_LITE_HOSTS, chips_per_machine=8,
-    hbm_bytes=16 * _GIB, hbm_bandwidth=8.19e11, vmem_bytes=128 * _MIB,  # JAX; GC, which calls the capacity 16 GB
-    flops=1.97e14, low_precision_ops=3.94e14,  # GC
-    ici_bandwidth=5e10, ici_bandwidth_usable=4.5e10,  # GC: 4 ports, 400 GB/s both ways; HSM
-    dcn_bandwidth=2.5e10,  # GC: 6.4 Tbit/s for a pod of 256 chips
+    hbm_bytes=16 * _GIB, hbm_bandwidth=8.19e11, vmem_bytes=128 * _MIB,  # source: JAX; GC, as 16 GB
+    flops=1.97e14, low_precision_ops=3.94e14,  # source: GC
+    ici_bandwidth=5e10, ici_bandwidth_usable=4.5e10,  # source: GC, 4 ports, 400 GB/s both ways; HSM
+    dcn_bandwidth=2.5e10,  # source: GC, 6.4 Tbit/s for a pod of 256 chips
 )  # fmt: skip
 _V5P = Generation(
     name="v5p", device_kind="TPU v5", prefixes=("v5p", "v5"), number_counts="cores",
-    cores_per_chip=2, devices_per_chip=1, has_megacore=True,  # JAX
+    cores_per_chip=2, devices_per_chip=1, has_megacore=True,  # source: JAX
     torus_rank=3, pod_shape=(16, 20, 28), wrap_rule="cubes",
-    shapes=_SMALL_SHAPES, max_cubes=140,  # GC, MT, XPK
-    hbm_bytes=95 * _GIB, hbm_bandwidth=2.765e12, vmem_bytes=64 * _MIB, flops=4.59e14, low_precision_ops=9.18e14,  # GC
-    ici_bandwidth=1e11, ici_bandwidth_usable=9e10,  # GC: 6 ports, 1200 GB/s both ways; HSM
-    dcn_bandwidth=2.5e10,  # GC: 50 Gbit/s a chip
+    shapes=_SMALL_SHAPES, max_cubes=140,  # source: GC, MT, XPK
+    hbm_bytes=95 * _GIB, hbm_bandwidth=2.765e12, vmem_bytes=64 * _MIB,  # source: GC
+    flops=4.59e14, low_precision_ops=9.18e14,  # source: GC
+    ici_bandwidth=1e11, ici_bandwidth_usable=9e10,  # source: GC, 6 ports, 1200 GB/s both ways; HSM
+    dcn_bandwidth=2.5e10,  # source: GC, 50 Gbit/s a chip
 )  # fmt: skip
 _V6E = Generation(
     name="v6e", device_kind="TPU v6 lite", prefixes=("v6e",), number_counts="chips",
     machine="ct6e-standard", machine_chips=(1, 4, 8),
     cores_per_chip=1, devices_per_chip=1, torus_rank=2, pod_shape=(16, 16, 1), wrap_rule="sixteen",
     shapes=_LITE_SHAPES, single_host_shapes=_LITE_HOSTS, chips_per_machine=8,
-    hbm_bytes=32 * _GIB, hbm_bandwidth=1.638e12, vmem_bytes=128 * _MIB,  # JAX; GC, which calls the capacity 32 GB
-    flops=9.18e14, low_precision_ops=1.836e15,  # GC
-    ici_bandwidth=1e11, ici_bandwidth_usable=9e10,  # GC: 4 ports, 800 GB/s both ways; HSM
-    dcn_bandwidth=1e11, pcie_bandwidth=3.2e10,  # GC: 25.6 Tbit/s for a pod of 256 chips; HSM
+    hbm_bytes=32 * _GIB, hbm_bandwidth=1.638e12, vmem_bytes=128 * _MIB,  # source: JAX; GC, as 32 GB
+    flops=9.18e14, low_precision_ops=1.836e15,  # source: GC
+    ici_bandwidth=1e11, ici_bandwidth_usable=9e10,  # source: GC, 4 ports, 800 GB/s both ways; HSM
+    dcn_bandwidth=1e11, pcie_bandwidth=3.2e10,  # source: GC, 25.6 Tbit/s for a pod of 256 chips; HSM
 )  # fmt: skip
 _V7X = Generation(
-    name="v7x", device_kind="TPU7x", prefixes=("tpu7x", "v7x"), number_counts="cores",  # XPK
+    name="v7x", device_kind="TPU7x", prefixes=("tpu7x", "v7x"), number_counts="cores",  # source: XPK
     machine="tpu7x-standard", machine_chips=(4,),
     cores_per_chip=2, devices_per_chip=2, torus_rank=3, pod_shape=(16, 24, 24), wrap_rule="cubes",
-    shapes=((1, 1, 1), *_SMALL_SHAPES), single_host_shapes=((1, 1, 1),), max_cubes=144,  # XPK; GC: 9,216 chips
-    hbm_bytes=192 * _GIB, hbm_bandwidth=7.38e12, vmem_bytes=64 * _MIB, flops=2.307e15, low_precision_ops=4.614e15,  # GC
-    ici_bandwidth=1e11, ici_bandwidth_usable=9e10,  # GC: 1200 GB/s both ways; as v5p
-    dcn_bandwidth=5e10,  # GC: 100 Gbit/s a chip
+    shapes=((1, 1, 1), *_SMALL_SHAPES), single_host_shapes=((1, 1, 1),), max_cubes=144,  # source: XPK; GC: 9,216 chips
+    hbm_bytes=192 * _GIB, hbm_bandwidth=7.38e12, vmem_bytes=64 * _MIB,  # source: GC
+    flops=2.307e15, low_precision_ops=4.614e15,  # source: GC
+    ici_bandwidth=1e11, ici_bandwidth_usable=9e10,  # source: GC, 1200 GB/s both ways; as v5p
+    dcn_bandwidth=5e10,  # source: GC, 100 Gbit/s a chip
     core_link_multiplier=6.0,  # two chiplets; the commonly quoted number, unconfirmed
 )  # fmt: skip
 

@@ -250,7 +250,7 @@ def _shape_of_processes(found: Variables, bounds: str, known: _ShapeVariable, bo
     if shape is None or box == shape or (math.prod(box) == math.prod(shape) and known.name != TOPOLOGY):
         return box
     if sorted(box) == sorted(shape) and math.prod(shape) == 8:
-        return box  # the eight chips of one v5e or v6e machine are 2x4 for Google and 4x2 for others
+        return box  # the eight chips of a v5e or v6e machine are 2x4 in Google's notation, and 4x2 elsewhere
     how = f"{shape_text(box)} is {math.prod(box)} chips, but {shape_text(shape)} is {math.prod(shape)}"
     if math.prod(box) < math.prod(shape):
         if found.same(VISIBLE_CHIPS)[1] is not None:

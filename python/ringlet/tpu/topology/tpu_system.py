@@ -11,7 +11,7 @@ from ringlet.tpu.topology.system_metadata import SystemDevice, metadata_of
 from ringlet.tpu.topology.topology import Topology
 
 DEFAULT_ACCELERATOR_TYPE = "v4-16"
-# Any of these describes a slice; without them this is not a TPU machine.
+# Any of these describes a slice; a machine without them is not a TPU machine.
 _SLICE_VARIABLES = (
     "TPU_ACCELERATOR_TYPE",
     "ACCELERATOR_TYPE",

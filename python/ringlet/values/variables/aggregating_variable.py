@@ -56,7 +56,7 @@ class AggregatingVariable(Variable):
                 self._refuse_mean()
             return self._write(change, reduced(self, strategy, merged), read_value)
 
-        # merge_call would flatten lists.
+        # Checked here, because merge_call would flatten lists.
         given = self._checked(value) if isinstance(value, (list, tuple)) else value
         return mode._merge_named(f"{NAMES[change]} of '{self.name}'", merge_fn, (given,))
 

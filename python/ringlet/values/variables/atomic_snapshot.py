@@ -123,7 +123,7 @@ def write_atomically(values: Sequence[NewValue]) -> None:
         for value, storage in zip(private, storages, strict=True):
             blocks[id(storage)] = value.among(blocks.get(id(storage), storage._blocks))
         targets = [blocks[id(storage)] for storage in storages]
-        # In a single C call, during which no signal handler runs.
+        # A single C call, during which no signal handler runs.
         collections.deque(map(_set_blocks, storages, targets), 0)
 
     _without_writers(storages, write)

@@ -214,7 +214,7 @@ class MirroredVariable(DistributedVariable):
             refuse_late(self, mode)
             return PerReplica(self._write_all(change, reduced(self, strategy, merged)))
 
-        # merge_call would flatten lists.
+        # Checked here, because merge_call would flatten lists.
         given = self._checked(value) if isinstance(value, (list, tuple)) else value
         # The result of this update; another thread may have written since.
         written = mode._merge_named(f"{NAMES[change]} of '{self.name}'", merge_fn, (given,))

@@ -124,7 +124,7 @@ class MaxSizePartitioner(Partitioner):
     Parameters
     ----------
     max_shard_bytes : int
-        A larger row forms its own shard.
+        A row that exceeds this size forms its own shard.
     max_shards : int, optional
         Maximum number of shards, which takes precedence over `max_shard_bytes`; no limit if None or 0.
     bytes_per_string : int
@@ -185,7 +185,7 @@ def _along(shape: Sequence[int], axis: int, shards: int) -> list[int]:
 
 
 def _element_bytes(dtype: Any, bytes_per_string: int) -> int:
-    if dtype is None:  # refused, because np.dtype(None) is float64
+    if dtype is None:  # rejected, because np.dtype(None) is float64
         raise TypeError("dtype is None: pass the dtype of the variable, for example 'float32'")
     known = as_dtype(dtype)
     return bytes_per_string if known.kind in _TEXT else known.itemsize

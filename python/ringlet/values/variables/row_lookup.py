@@ -109,7 +109,7 @@ class RowReader(SparseReader):
         rows = np.where(numbers < 0, numbers + count, numbers)
         outside = (rows < 0) | (rows >= count)
         if outside.any():
-            self._row(int(numbers[outside][0]))  # raises the IndexError
+            self._row(int(numbers[outside][0]))  # raises IndexError
         return self._gather(rows)
 
     def _rows_of(self, key: slice) -> range:

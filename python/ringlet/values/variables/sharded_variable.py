@@ -73,8 +73,6 @@ class ShardedVariable(RowReader, ScatterUpdates, SpecProperties):
         # The spec of the whole variable, for checkpoints.
         self._spec = dataclasses.replace(first._spec, name=name, shape=shape)
 
-    # Properties
-
     @property
     def variables(self) -> list[Variable]:
         """The shards, in order."""
@@ -113,8 +111,6 @@ class ShardedVariable(RowReader, ScatterUpdates, SpecProperties):
         )
 
     __hash__ = object.__hash__  # by identity, as in TensorFlow
-
-    # Reading
 
     def read_value(self) -> Any:
         """Return the whole value as a new read-only array."""
@@ -198,8 +194,6 @@ class ShardedVariable(RowReader, ScatterUpdates, SpecProperties):
             chosen = np.flatnonzero(shards == number)
             yield self._variables[number], chosen, indices[chosen] - self._begins()[number]
 
-    # Writing
-
     def assign(
         self, value: Any, use_locking: bool | None = None, name: str | None = None, read_value: bool = True
     ) -> Any:
@@ -267,8 +261,6 @@ class ShardedVariable(RowReader, ScatterUpdates, SpecProperties):
                 'scatter_xxx ops are not supported in ShardedVariable that does not conform to "div" sharding: the '
                 f"shards have {sizes} rows, expected {wanted}"
             )
-
-    # Representation
 
     def __repr__(self) -> str:
         return (

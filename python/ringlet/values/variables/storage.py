@@ -164,7 +164,7 @@ class Storage:
             return (target.readable[0],) * count
 
     def write_each(self, change: Change, values: Sequence[Any], shapes: Sequence[Shape | None]) -> tuple[Array, ...]:
-        """Update every component with its own value; if an update raises, no component changes.
+        """Update every component with its own value; if an update raises an error, no component changes.
 
         Consecutive components that get the same object share a block.
         """

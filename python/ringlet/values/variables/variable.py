@@ -152,8 +152,6 @@ class Variable(SparseReader, ScatterNdUpdates, SpecProperties, metaclass=Variabl
         variable._container = None
         return variable
 
-    # Properties
-
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the value."""
@@ -201,8 +199,6 @@ class Variable(SparseReader, ScatterNdUpdates, SpecProperties, metaclass=Variabl
             )
         return strategy
 
-    # Reading
-
     def read_value(self) -> Any:
         """Return the value as a read-only array that never changes: a new view for every call, without a copy.
 
@@ -225,8 +221,6 @@ class Variable(SparseReader, ScatterNdUpdates, SpecProperties, metaclass=Variabl
     def _as_read(self, array: Array) -> Any:
         reader = self._spec.reader
         return array if reader is None else reader(array)
-
-    # Writing
 
     def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
         """Assign a new value.
@@ -305,8 +299,6 @@ class Variable(SparseReader, ScatterNdUpdates, SpecProperties, metaclass=Variabl
 
     def _write_one(self, component: int, change: Change, value: Any) -> Array:
         return self._storage.write_one(component, change, value, self._new_shape(change, value))
-
-    # References, copies and representation
 
     def ref(self) -> VariableReference:
         """Return a hashable reference to this variable, for dictionaries and sets."""

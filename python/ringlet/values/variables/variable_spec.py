@@ -45,7 +45,7 @@ class VariableRequest:
         The suffix of unique names, as in ``v_1``, is left out: replicas may number the same variable differently.
         """
         text = f"Variable '{_NUMBERS.sub('', str(self.name or 'Variable'))}'"
-        if callable(self.initial_value):  # not called here, but once for all replicas
+        if callable(self.initial_value):  # called later, once for all replicas
             return text
         try:
             array = as_initial_value(self.initial_value, self.dtype, self.name)

@@ -61,7 +61,7 @@ class CachedElements(Stream):
         self._context = context
         self._store = store
         self._keeps = True  # False once the input raises, since the cache is then incomplete
-        self._at = 0  # the number of elements so far
+        self._at = 0  # number of elements yielded so far
         self._go_to(context.chosen(cache))
 
     def _go_to(self, begun: State | None) -> None:
@@ -86,7 +86,7 @@ class CachedElements(Stream):
         if self._is_closed:
             raise StopIteration
         if self._input is not None:
-            while self._keeps and len(self._kept) < self._at:  # after a restore
+            while self._keeps and len(self._kept) < self._at:  # after a restore, repeat the elements up to the position
                 self._make(self._input)
             element = self._make(self._input)
         elif self._at < len(self._kept):
@@ -165,7 +165,7 @@ class CachedRows(RowStream):
     def next_rows(self, count: int) -> Rows:
         if self._kept is None:
             made = sum(map(len, self._parts))
-            if made < self._at:  # after a restore
+            if made < self._at:  # after a restore, repeat the rows up to the position
                 self._make(self._at - made)
         rows = self._make(count) if self._kept is None else self._kept[self._at : self._at + count]
         self._at += row_count(rows)

@@ -70,7 +70,7 @@ class Slot:
         self._context = context
         self._opened: PipelineHandle | None = None
         self._is_over = False
-        self.is_at_work = False  # whether a thread is filling it
+        self.is_at_work = False  # whether a thread is filling `ready`
         self.ready: deque[Nest] = deque()
         self.failure: BaseException | None = None  # raised after the ready elements
 
@@ -89,7 +89,7 @@ class Slot:
             return
         try:
             if self._opened is None:
-                self._is_over = True  # until the inner dataset is opened
+                self._is_over = True  # nothing can be read until the inner dataset is opened
                 self._opened = self._function.open(self.number, self.element, self._context)
                 self._is_over = False
             while len(self.ready) < count:
@@ -155,8 +155,8 @@ class NestedElements(InputStream):
         self._is_ordered = is_ordered
         self._calls: ThreadMap[tuple[Slot, int], Slot] | None = None
         self._slots: list[Slot | None] = [None] * cycle_length
-        self._at = 0  # the current slot
-        self._given = 0  # number of elements yielded in this visit
+        self._at = 0  # index of the current slot
+        self._given = 0  # number of elements that the current slot has yielded in this visit
         self._count = 0  # number of outer elements read
         self._is_input_over = False
 
@@ -223,7 +223,7 @@ class NestedElements(InputStream):
                 self._at, self._given = self._slots.index(done), 0
                 return done
         if not slot.is_filled(1):
-            slot.fill(1)  # not filled by a thread, such as after an exception
+            slot.fill(1)  # no thread has filled the slot, for example after an exception
         return slot
 
     def _fill_ahead(self) -> None:

@@ -51,7 +51,7 @@ class ComponentPadding:
         arrays = [_array(leaf) for leaf in leaves]
         dtypes = {array.dtype for array in arrays}
         dtype = dtypes.pop()
-        if dtype.kind == "U":  # use the longest of the text dtypes
+        if dtype.kind == "U":  # use the longest text dtype
             dtype = np.result_type(dtype, *dtypes, np.asarray(self.value or "").dtype)
         elif dtypes:
             raise InvalidArgumentError(
@@ -71,7 +71,7 @@ class ComponentPadding:
             return self.value
         if array.dtype != object:
             return np.zeros((), array.dtype)[()]
-        return type(next(iter(array.flat), b""))()  # "" or b""
+        return type(next(iter(array.flat), b""))()  # the empty str or bytes
 
 
 def _array(leaf: Any) -> Array:
@@ -178,7 +178,7 @@ def _holds(dtype: np.dtype[Any], number: Any) -> bool:
     """Return whether a dtype can represent a Python number without a change of kind."""
     kind = np.asarray(number).dtype.kind
     if dtype.kind == "V":
-        return kind in "if"  # such as bfloat16
+        return kind in "if"  # a dtype of ml_dtypes, such as bfloat16
     if kind == "b" or dtype.kind == "b":
         return kind == dtype.kind
     return _PLACES.get(kind, 9) <= _PLACES.get(dtype.kind, -1)
