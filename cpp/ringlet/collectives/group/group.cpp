@@ -64,10 +64,10 @@ Group::Group(int num_ranks, const Options& options, std::shared_ptr<World> world
     world_->leave("gave up after " + seconds_text(options.timeout));
     throw;
   } catch (const std::exception& error) {
-    world_->leave(std::string("could not go on (") + error.what() + ")");
+    world_->leave(std::string("failed (") + error.what() + ")");
     throw;
   } catch (...) {
-    world_->leave("could not go on");
+    world_->leave("failed");
     throw;
   }
   make_states();
@@ -128,9 +128,9 @@ Member Group::member(int rank) {
   }
   if (!is_here(rank)) {
     const int process = process_of(rank);
-    throw core::ArgumentError("rank " + std::to_string(rank) + " belongs to the process " +
+    throw core::ArgumentError("rank " + std::to_string(rank) + " belongs to process " +
                               std::to_string(world_->pid_of(process)) + " on " + world_->host_of(process) +
-                              ", which alone can call for it.");
+                              ": only that process can make its calls.");
   }
   return {*this, rank};
 }
@@ -148,7 +148,7 @@ void Group::abort(std::string_view reason) {
 }
 
 std::optional<std::string> Group::failure() const {
-  if (was_forked()) return "made before the process was forked";
+  if (was_forked()) return "created before the process was forked";
   return has_failed() ? std::optional(text_of(first_failure())) : std::nullopt;
 }
 

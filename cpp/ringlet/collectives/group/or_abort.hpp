@@ -15,10 +15,10 @@ auto or_abort(Group& group, int rank, F&& f) {
   try {
     return f();
   } catch (const std::bad_alloc&) {
-    group.abort("rank " + std::to_string(rank) + " ran out of memory in the middle of a call.");
+    group.abort("rank " + std::to_string(rank) + " ran out of memory during a call.");
     throw;
   } catch (const core::SharedMemoryError& error) {
-    group.abort("rank " + std::to_string(rank) + " ran out of shared memory in the middle of a call: " + error.what());
+    group.abort("rank " + std::to_string(rank) + " ran out of shared memory during a call: " + error.what());
     throw;
   }
 }
