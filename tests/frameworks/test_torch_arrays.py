@@ -117,7 +117,7 @@ def quantized() -> Any:
         (lambda: torch.ones(2, requires_grad=True), r"requires gradients.*its \.detach\(\), or .* torch\.no_grad\(\)"),
         (lambda: torch.ones(2, requires_grad=True) * 2, r"requires gradients.*its \.detach\(\)"),
         (lambda: torch.nn.Parameter(torch.ones(2)), r"a Parameter that requires gradients"),
-        (lambda: torch.ones(2, device="meta"), "on the device meta, which has a shape but no values"),
+        (lambda: torch.ones(2, device="meta"), "on the meta device, which has a shape but no values"),
         (sparse, r"of layout torch\.sparse_coo.*\.to_dense\(\)"),
         (quantized, r"a quantized Tensor.*\.dequantize\(\)"),
         (nested, r"of rows of different lengths \(nested\): pass its \.to_padded_tensor\(0\)"),
