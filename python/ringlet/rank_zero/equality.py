@@ -111,7 +111,7 @@ def _error(found: list[Difference], name: str, kind: str, count: int) -> ValuesD
         [
             f"{name}: not the same on all {count} {kind}s",
             *lines,
-            "Check what each of them computes on its own: random numbers, data, updates that are not combined.",
+            "Check what each of them computes independently: random numbers, data, updates that are not combined.",
         ]
     )
     ranks = tuple(sorted({rank for difference in found for rank in difference.ranks}))
