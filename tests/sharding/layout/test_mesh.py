@@ -162,5 +162,5 @@ def test_who_has_devices_needs_a_member():
 
 
 def test_axes_in_two_mappings_are_refused_with_the_one_to_write():
-    with pytest.raises(ShardingError, match=r"expected one, Mesh\(\{'x': 4, 'y': 2\}\)"):
+    with pytest.raises(ShardingError, match=r"expected one, as in Mesh\(\{'x': 4, 'y': 2\}\)"):
         Mesh({"x": 4}, {"y": 2})
