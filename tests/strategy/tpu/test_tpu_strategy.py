@@ -184,7 +184,7 @@ def test_a_tensor_is_on_one_logical_device_or_on_all(of_eight):
         ((5, 7), [2, 3], r"`partition_dimensions\[0\]` must be divisible by .* \(2\). Received: 5"),
         ((4, 4), [0, 8], r"`partition_dimensions\[0\]` must be divisible by .* \(0\). Received: 4"),
         ((48, 48), [8, 8], r"number of logical devices \(=8\). Received `partition_dimensions`=\[8, 8\]"),
-        ((16, 16), [-1, -8], "can only be divided into 1 tile or more"),
+        ((16, 16), [-1, -8], "can only be divided into one or more tiles"),
     ],
 )
 def test_partitions_that_do_not_fit_are_refused(of_eight, shape, parts, message):

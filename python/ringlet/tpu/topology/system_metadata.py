@@ -83,6 +83,6 @@ def cores_per_host(device_map: Mapping[str, list[str]]) -> int:
     if len(counts) != 1:
         raise RuntimeError(
             "TPU cores on each device is not the same: all hosts of a system must have the same number, got "
-            f"{dict(device_map)}. Pass equal numbers of devices for all hosts"
+            f"{dict(device_map)}. List all devices of each host"
         )
     return counts.pop()
