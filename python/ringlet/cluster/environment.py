@@ -104,8 +104,8 @@ def placement(environ: Mapping[str, str] | None = None) -> Placement:
     place = read_placement(environ)
     if place.is_impossible:
         raise ClusterConfigError(
-            f"{place.note} does not identify a process. Number the processes from 0, or start them with `ringlet run -n N "
-            f"script.py`; {_TO_RUN_ALONE}",
+            f"{place.note} does not identify a process. Number the processes from 0, or start them with `ringlet run "
+            f"-n N script.py`; {_TO_RUN_ALONE}",
             "$",
         )
     return place

@@ -148,7 +148,7 @@ def test_a_specification_has_no_more_entries_than_an_array_has_dimensions():
         MESH.sharding("x", None, None).for_ndim(2)
 
 
-@pytest.mark.parametrize(("owner", "reason"), [([0, 2], "the rank, 0 to 1,"), ([0], "each of 2 devices")])
+@pytest.mark.parametrize(("owner", "reason"), [([0, 2], "list the ranks, 0 to 1,"), ([0], "own the 2 devices")])
 def test_each_device_is_of_a_process_that_there_is(owner, reason):
     with pytest.raises(ShardingError, match=reason):
         Mesh({"x": 2}, member=SimpleNamespace(rank=0, num_ranks=2), owner=owner)
