@@ -73,7 +73,7 @@ class Work(Generic[T]):
         >>> from ringlet.collectives import Group
         >>> Group(2, timeout_seconds=5).member(0).barrier_async().wait(0.01)
         Traceback (most recent call last):
-        ringlet.errors.DeadlineExceededError: barrier was not done after 0.01 s, and continues: ...
+        ringlet.errors.DeadlineExceededError: barrier did not complete within 0.01 s, and continues: ...
         """
         self._check_process()
         seconds = math.inf if timeout_seconds is None else resolve_timeout(timeout_seconds)

@@ -85,7 +85,7 @@ class OptionGroup:
         >>> from ringlet.data import Options
         >>> Options().frozen().deterministic = True
         Traceback (most recent call last):
-        ValueError: the options of a dataset cannot be changed. Create an Options object, set its attributes, and ...
+        ValueError: the options of a dataset are read-only. Create an Options object, set its attributes, and ...
         """
         copy = type(self)().merge(self)
         for name, value in copy._values.items():

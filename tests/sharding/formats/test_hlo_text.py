@@ -93,7 +93,7 @@ def test_of_a_long_text_the_part_around_the_place_is_shown():
 
 
 def test_a_device_that_there_is_not_is_refused():
-    with pytest.raises(ShardingError, match="position 16 device 4 does not exist: there are 4 devices"):
+    with pytest.raises(ShardingError, match="position 16: device 4 does not exist: there are 4 devices"):
         Sharding.parse("{maximal device=4}", 4)
 
 

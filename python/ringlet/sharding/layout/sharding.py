@@ -263,7 +263,7 @@ class Sharding:
         {devices=[2,4]<=[2,2,2]T(1,0,2)}
         >>> Sharding.parse("{devices=[2,2]0,1,1,3}")
         Traceback (most recent call last):
-        ringlet.errors.ShardingError: the text of a sharding is invalid: at position 18 device 1 is listed twice
+        ringlet.errors.ShardingError: the text of a sharding is invalid at position 18: device 1 is listed twice
           {devices=[2,2]0,1,1,3}
                             ^
         """

@@ -133,7 +133,7 @@ class TPUEnvironment:
     >>> ringlet.tpu.TPUEnvironment.read({"TPU_ACCELERATOR_TYPE": "v4-16", "TPU_TOPOLOGY": "2x2x4"})
     Traceback (most recent call last):
     ValueError: TPU_TOPOLOGY and TPU_ACCELERATOR_TYPE contradict each other: '2x2x4' is 16 chips, but 'v4-16' is 8
-    (2x2x2). Unset the variable that another job has left behind.
+    (2x2x2). Correct or unset one of them.
     """
 
     accelerator_type: str | None
