@@ -42,7 +42,7 @@ def test_a_forced_cpu_target_is_given_as_the_reason_and_only_our_variables_are_s
 
 
 def test_an_unknown_mode_is_refused_with_the_known_ones():
-    with pytest.raises(ringlet.errors.InvalidArgumentError, match=r"mode is 'yaml', expected \"stdout\".*\"dicts\""):
+    with pytest.raises(ringlet.errors.InvalidArgumentError, match=r"mode is 'yaml': expected \"stdout\".*\"dicts\""):
         ringlet.show_config("yaml")
 
 

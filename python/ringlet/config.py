@@ -116,7 +116,9 @@ def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> Config | None:
     cpu         ...
     """
     if mode not in ("stdout", "dicts"):
-        raise InvalidArgumentError(f'mode is {mode!r}, expected "stdout" (print) or "dicts" (return)')
+        raise InvalidArgumentError(
+            f'mode is {mode!r}: expected "stdout", which prints the configuration, or "dicts", which returns it'
+        )
     config = _collect(os.environ)
     if mode == "dicts":
         return config

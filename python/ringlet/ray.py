@@ -165,7 +165,7 @@ def _records(keys: Sequence[bytes], seconds: float) -> list[dict[str, Any]]:
             missing = ranks_text(set(range(len(keys))) - records.keys())
             raise DeadlineExceededError(
                 f"{missing} of {len(keys)} did not join the group within {seconds:g} s: call init_collective_group on "
-                "each actor once, or allow more with RINGLET_TIMEOUT_SECONDS."
+                "each actor once, or allow more time with RINGLET_TIMEOUT_SECONDS."
             )
         time.sleep(_POLL_SECONDS if len(records) < len(keys) else 0)
     return [records[number] for number in range(len(keys))]

@@ -107,7 +107,7 @@ def test_a_job_that_is_not_there_is_named_with_those_that_are(method):
 
 
 def test_a_task_that_is_not_there_is_named_with_those_that_are():
-    with pytest.raises(ValueError, match=r"No task with index 9 in job 'worker': it has 0, 2$"):
+    with pytest.raises(ValueError, match=r"No task with index 9 in job 'worker'; its tasks: 0, 2$"):
         ClusterSpec({"worker": {0: "a:1", 2: "c:1"}}).task_address("worker", 9)
 
 

@@ -136,7 +136,7 @@ def test_an_impossible_rank_is_refused_in_every_dialect(variables, names, values
     for name, value in environ.items():
         variables.setenv(name, value)
     seen = " ".join(f"{name}={value}" for name, value in environ.items())
-    message = re.escape(f"{seen} (expected {expected}) does not describe a process. Number the processes from 0")
+    message = re.escape(f"{seen} (expected {expected}) does not identify a process. Number the processes from 0")
     for entry_point in (MultiWorkerMirroredStrategy, init_process_group, ringlet.rank):
         with pytest.raises(ClusterConfigError, match=message + ".* set RINGLET_RANK=0 and RINGLET_NUM_RANKS=1"):
             entry_point()
@@ -192,7 +192,7 @@ def test_processes_of_torchrun_on_several_machines_are_refused(variables):
 
 def test_a_cluster_of_several_machines_is_refused_with_the_way_out():
     spec = '{"cluster": {"worker": ["localhost:1", "203.0.113.7:1"]}, "task": {"type": "worker", "index": 0}}'
-    with pytest.raises(ClusterConfigError, match=r"TF_CONFIG describes processes on several machines.*unset it"):
+    with pytest.raises(ClusterConfigError, match=r"TF_CONFIG describes processes on several machines.*unset TF_CONFIG"):
         check_one_machine(placement({"TF_CONFIG": spec}))
 
 

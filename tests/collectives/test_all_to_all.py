@@ -125,7 +125,7 @@ BAD: list[tuple[tuple[int, ...], dict[str, Any], str]] = [
     ((2,), {"split_axis": 1}, "split_axis is 1, but the array has ndim 1"),
     ((2,), {"concat_axis": -2}, "concat_axis is -2, but the array has ndim 1"),
     ((), {}, r"split_axis is 0, but the array has no axes \(ndim 0\)"),
-    ((4,), {"counts": [1, 2]}, r"counts is \[1, 2\], with the sum 3: expected the size 4"),
+    ((4,), {"counts": [1, 2]}, r"counts is \[1, 2\], whose sum is 3: expected the size 4"),
     ((4,), {"counts": [1, 2, 1]}, "expected 2 non-negative numbers, one for each rank"),
     ((4,), {"counts": [6, -2]}, "expected 2 non-negative numbers"),
     ((4,), {"out": np.ones(5)}, r"out is float64\[5\], expected float64"),
@@ -148,7 +148,8 @@ def test_pieces_that_cannot_be_joined_are_refused_on_all_ranks_and_the_group_goe
             member.all_to_all(np.ones((4, 2)), counts=counts, concat_axis=1)
         x = np.ones((4, 2, 2 + member.rank))
         with pytest.raises(
-            InvalidArgumentError, match=r"other sizes of x are \[4, 2\] at rank 0 and \[4, 3\] at rank 1"
+            InvalidArgumentError,
+            match=r"the sizes of the other axes of x are \[4, 2\] at rank 0 and \[4, 3\] at rank 1",
         ):
             member.all_to_all(x, counts=[2, 2], concat_axis=1)
         member.barrier()

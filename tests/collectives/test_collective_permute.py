@@ -76,8 +76,8 @@ def test_an_output_is_the_callers_own(count: int, place: str) -> None:
 BAD: list[tuple[Any, str]] = [
     ([(0, 1), (1, 1)], "pairs has rank 1 as a target twice"),
     ([(0, 1), (0, 0)], "pairs has rank 0 as a source twice: .*broadcast"),
-    ([(0, 2)], "pairs has rank 2 as a target, which is not in this group: its ranks are 0 to 1"),
-    ([(-1, 0)], "pairs has rank -1 as a source"),
+    ([(0, 2)], "pairs has the target 2, which is not in this group: its ranks are 0 to 1"),
+    ([(-1, 0)], "pairs has the source -1, which"),
     ([(0, 1, 1)], "expected a sequence of"),
     ([0, 1], "expected a sequence of"),
     ([(0.0, 1)], "expected a sequence of"),

@@ -164,7 +164,7 @@ def test_one_rank_is_driven_by_one_thread_at_a_time() -> None:
     deadline = time.monotonic() + 30
     while group.member(0)._core.calls == 0 and time.monotonic() < deadline:
         time.sleep(0.001)
-    with pytest.raises(InvalidArgumentError, match="rank 0 is inside a call on another thread"):
+    with pytest.raises(InvalidArgumentError, match="rank 0 is in a call on another thread"):
         group.member(0).barrier()
     group.abort("end of the test")
     thread.join()

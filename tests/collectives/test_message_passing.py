@@ -118,7 +118,7 @@ def test_a_message_of_another_shape_or_dtype_is_an_error_of_the_receiver(is_firs
 def test_wrong_arguments_are_errors():
     member = Group(2).member(0)
     for call, text in (
-        (lambda: member.send([1], 2), "to is 2: rank 2 is not in this group: its ranks are 0 to 1"),
+        (lambda: member.send([1], 2), "to is 2, but rank 2 is not in this group: its ranks are 0 to 1"),
         (lambda: member.recv(-1), "source is -1"),
         (lambda: member.recv("1"), "source is '1'"),
         (lambda: member.send([1], 1, tag=0.5), r"tag is 0\.5"),
@@ -135,10 +135,10 @@ def test_wrong_arguments_are_errors():
 def test_a_receive_without_a_message_ends_with_the_time_out_of_the_group():
     group = Group(2, timeout_seconds=0.3)
     member = group.member(0)
-    with pytest.raises(DeadlineExceededError, match="recv from rank 1 with tag 4 was not done within the time-out"):
+    with pytest.raises(DeadlineExceededError, match="recv from rank 1 with tag 4 did not complete within the time-out"):
         member.recv(1, tag=4)
     work = member.recv_async()
-    with pytest.raises(DeadlineExceededError, match=r"recv from any rank .* not done after 0\.01 s, and continues"):
+    with pytest.raises(DeadlineExceededError, match=r"recv from any rank .* complete within 0\.01 s, and continues"):
         work.wait(0.01)
     group.member(1).send([5], 0)
     assert work.wait().tolist() == [5]

@@ -43,7 +43,7 @@ def test_ranks_that_share_an_output_are_refused(count: int, algorithm: Algorithm
     for outcome in outcomes:
         assert isinstance(outcome, InvalidArgumentError)
         assert "share memory" in str(outcome)
-        assert "out of its own" in str(outcome)
+        assert "a different out on each rank" in str(outcome)
 
 
 BAD_OUTS = {

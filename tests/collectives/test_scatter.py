@@ -81,13 +81,13 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"x": np.ones(5)}, r"cannot split axis 0 of shape \(5,\) into 2 equal blocks: 5 is not a multiple of 2.*counts="),
     ({"x": np.ones(())}, r"no axes \(ndim 0\)"),
     ({"x": np.ones(4), "axis": 1}, "axis is 1, but the array has ndim 1"),
-    ({"x": np.ones(4), "counts": [1, 2]}, r"counts is \[1, 2\], with the sum 3: expected the size 4 of axis 0"),
+    ({"x": np.ones(4), "counts": [1, 2]}, r"counts is \[1, 2\], whose sum is 3: expected the size 4 of axis 0"),
     ({"x": np.ones(4), "counts": [4]}, "expected 2 non-negative numbers, one for each rank"),
     ({"x": np.ones(4), "counts": [5, -1]}, "expected 2 non-negative numbers"),
-    ({"x": np.ones(4), "counts": [1.5, 2.5]}, "expected one whole number for each rank"),
-    ({"x": np.ones(4), "counts": 4}, "expected one whole number for each rank"),
+    ({"x": np.ones(4), "counts": [1.5, 2.5]}, "expected one integer for each rank"),
+    ({"x": np.ones(4), "counts": 4}, "expected one integer for each rank"),
     ({"x": np.ones(4), "out": np.ones(3)}, r"out is float64\[3\], expected float64\[2\]"),
-    ({"x": np.ones(4), "root": 2}, "root is 2: rank 2 is not in this group"),
+    ({"x": np.ones(4), "root": 2}, "root is 2, but rank 2 is not in this group"),
 ]
 
 

@@ -49,7 +49,7 @@ def test_keys_may_be_large_and_of_any_integer_type() -> None:
 
 @pytest.mark.parametrize(("color", "key"), [(0.5, 0), ("a", 0), (0, None), (2**40, 0), (0, 2**70)])
 def test_what_is_no_color_or_key_is_refused(color: Any, key: Any) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"(color|key) is .*: expected a whole number"):
+    with pytest.raises(InvalidArgumentError, match=r"(color|key) is .*: expected an integer"):
         Group(1).member(0).split(color, key)
 
 

@@ -115,7 +115,7 @@ def test_a_wait_that_is_over_leaves_the_call_running():
     group = Group(2, timeout_seconds=20)
     work = group.member(0).all_reduce_async([1])
     for _ in range(2):
-        with pytest.raises(DeadlineExceededError, match=r"all_reduce was not done after 0\.01 s, and continues"):
+        with pytest.raises(DeadlineExceededError, match=r"all_reduce did not complete within 0\.01 s, and continues"):
             work.wait(0.01)
     group.member(1).all_reduce([2])
     assert work.wait(0) == [3]  # 0: no limit

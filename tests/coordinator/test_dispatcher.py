@@ -232,7 +232,10 @@ def test_a_worker_that_cannot_be_understood_is_replaced_and_that_is_said(caplog)
         os.write(tasks_of(coordinator)._far_ends["worker", 0].fileno(), b"no message" * 10)
         wait_for(lambda: tasks_of(coordinator).num_restarts == 1)
         coordinator.schedule(time.sleep, args=(0,)).fetch()
-    assert "/job:worker/task:0 has sent data that is not a ringlet message: waiting for its next process" in caplog.text
+    assert (
+        "/job:worker/task:0 has sent data that is not a ringlet message: waiting until its process is restarted"
+        in caplog.text
+    )
 
 
 def test_the_thread_ends_with_the_coordinator():
@@ -355,7 +358,9 @@ def test_a_forked_child_can_do_nothing_with_a_coordinator():
                 lambda: coordinator.create_per_worker_resource(list),
             )
             for call in calls:
-                with pytest.raises(FailedPreconditionError, match=r"belongs to process \d+, the parent of this one"):
+                with pytest.raises(
+                    FailedPreconditionError, match=r"belongs to process \d+, the parent of this process"
+                ):
                     call()
             coordinator.shutdown()
 

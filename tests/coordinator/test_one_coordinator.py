@@ -49,7 +49,7 @@ def test_other_strategies_have_none():
 def test_two_strategies_do_not_share_the_workers_of_a_cluster(coordinator):
     other = ringlet.ParameterServerStrategy(ringlet.cluster_resolver.LocalClusterResolver(2, 1))
     other.extended._known_servers = coordinator.strategy.extended._servers()
-    with pytest.raises(FailedPreconditionError, match="create another resolver"):
+    with pytest.raises(FailedPreconditionError, match="create a resolver for this strategy"):
         ClusterCoordinator(other)
 
 

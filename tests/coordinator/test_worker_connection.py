@@ -221,8 +221,8 @@ def test_a_worker_that_says_nothing_is_asked_for_an_answer_whatever_it_runs(ends
         for later in (30, 60, 90):
             connection.ask(connection.replied_at + later, 600)
     assert [record.getMessage() for record in caplog.records] == [
-        "worker has not answered for 30 s: its process is stopped, or its function blocks all other threads. It counts "
-        "as lost after 600 s (RINGLET_TIMEOUT_SECONDS)"
+        "worker has not answered for 30 s: its process is stopped, or its function blocks all other threads. The "
+        "worker counts as lost after 600 s (RINGLET_TIMEOUT_SECONDS)"
     ]
     assert connection.post()
     assert [item.kind for item in items_of(theirs.receive())][-3:] == [Command.RECALL] * 3

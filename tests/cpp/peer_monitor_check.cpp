@@ -99,7 +99,7 @@ void each_kind_of_end_is_told() {
     check(child.pidfd.how_it_ended() == expected, child.pidfd.how_it_ended() + " is what is expected: " + expected);
     reap(child);
     const std::string later = child.pidfd.how_it_ended();
-    check(later == expected || later == "ended; the system does not tell how", "a reaped child tells no other story");
+    check(later == expected || later == "ended; the system does not report how", "a reaped child tells no other story");
   }
 }
 
@@ -129,7 +129,7 @@ void the_end_of_a_stranger_is_told(bool is_reaped) {
   recv(parent.socket.get(), &done, 1, 0);
   while (!stranger.has_ended()) std::this_thread::sleep_for(1ms);
   const std::string how = stranger.how_it_ended();
-  check(how == "exited with status 7" || (is_reaped && how == "ended; the system does not tell how"), how);
+  check(how == "exited with status 7" || (is_reaped && how == "ended; the system does not report how"), how);
   send(parent.socket.get(), &done, 1, 0);
   reap(parent);
   close(pipe_ends[0]);
@@ -156,7 +156,7 @@ void without_pidfds_the_socket_tells() {
   child.pidfd = Pidfd(-1, child.pidfd.pid());
   Told told(child);
   check(told.how() == Ending::kHungUp, "the end is seen");
-  check(child.pidfd.how_it_ended() == "ended; the system does not tell how", "nobody guesses");
+  check(child.pidfd.how_it_ended() == "ended; the system does not report how", "nobody guesses");
 }
 
 void a_forked_child_holds_no_socket_open() {

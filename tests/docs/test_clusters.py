@@ -248,7 +248,7 @@ FAILURES: dict[str, Callable[[Path], str]] = {
 }
 
 
-ENDS_SOMEHOW = "closed its connection to this group|ended; the system does not tell how"
+ENDS_SOMEHOW = "closed its connection to this group|ended; the system does not report how"
 
 
 def pattern_of(message: str) -> str:

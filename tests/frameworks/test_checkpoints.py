@@ -46,7 +46,9 @@ def test_a_model_of_another_shape_is_refused_before_anything_is_loaded(tmp_path)
     path = Checkpoint(model=model).save(tmp_path / "ckpt")
     other, _ = made(1, width=5)
     before = {name: tensor.clone() for name, tensor in other.state_dict().items()}
-    with pytest.raises(InvalidArgumentError, match=r"model/0\.weight: saved with the shape \(4, 3\), but has \(5, 3\)"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"model/0\.weight: saved with shape \(4, 3\), but it has shape \(5, 3\)"
+    ):
         Checkpoint(model=other).restore(path)
     assert all(torch.equal(before[name], tensor) for name, tensor in other.state_dict().items())
 

@@ -59,7 +59,7 @@ def test_missing_devices_and_other_shardings_are_refused():
     with pytest.raises(ShardingError, match="xla_force_host_platform_device_count=4"):
         to_jax(shard(VALUES, Sharding.tiled((4, 1))))
     other = SimpleNamespace(device_set={0, 1})
-    with pytest.raises(ShardingError, match=r"expected a NamedSharding\. Move it first, jax\.device_put"):
+    with pytest.raises(ShardingError, match=r"expected a NamedSharding\. Move the array first with jax\.device_put"):
         from_jax(SimpleNamespace(sharding=other, is_fully_addressable=True))
     with pytest.raises(ShardingError, match="shards in other processes"):
         from_jax(SimpleNamespace(sharding=other, is_fully_addressable=False))

@@ -228,7 +228,7 @@ def test_replicas_with_arrays_of_different_libraries_are_told_which(call, pair):
 
 
 def test_what_needs_gradients_is_refused_inside_of_replicas():
-    with pytest.raises(InvalidArgumentError, match=r"its \.detach\(\)"):
+    with pytest.raises(InvalidArgumentError, match=r"x\.detach\(\)"):
         mirrored().run(lambda: replica().all_reduce("SUM", torch.ones(2, requires_grad=True)))
 
 

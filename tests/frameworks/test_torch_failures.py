@@ -177,8 +177,10 @@ def wrong_calls(rank, size):
 def test_the_remedy_of_a_time_out_is_that_of_torch():
     from ringlet.torch.works import backend_error
 
-    late = DeadlineExceededError("waited for rank 1.\nAllow more with timeout_seconds= or RINGLET_TIMEOUT_SECONDS.")
-    assert str(backend_error(late)).endswith("Allow more with timeout= of init_process_group or new_group.")
+    late = DeadlineExceededError(
+        "waited for rank 1.\nAllow more time with timeout_seconds= or RINGLET_TIMEOUT_SECONDS."
+    )
+    assert str(backend_error(late)).endswith("Allow more time with timeout= of init_process_group or new_group.")
 
 
 def test_an_operation_that_has_failed_before_its_future_is_asked_for_fails_the_backward_pass():

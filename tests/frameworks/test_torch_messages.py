@@ -125,7 +125,7 @@ def late_messages(rank, size):
     x, y = torch.zeros(4), torch.zeros(4)
     work = dist.irecv(x, 0)
     for _ in range(2):
-        with pytest.raises(dist.DistBackendError, match=r"was not done within 0\.2 s"):
+        with pytest.raises(dist.DistBackendError, match=r"did not complete within 0\.2 s"):
             work.wait(timedelta(seconds=0.2))
     dist.barrier()
     dist.recv(y, 0)

@@ -64,7 +64,7 @@ def run(tmp_path):
 def test_a_worker_that_leaves_its_loop_early_is_named(run, program):
     lines = [line for line in run(program, "-n", "3").splitlines() if line.startswith("ringlet run: ")]
     assert lines[0] == "ringlet run: worker 1 of 3 exited with status 0 while others waited for its next call"
-    assert "look for a loop that it leaves early" in lines[1]
+    assert "look for a loop that this worker leaves early" in lines[1]
     assert "failed because of it: " in lines[2]
     assert ", call 3 of " in lines[2]
 

@@ -78,7 +78,7 @@ def test_errors_of_a_coordinator_give_the_line_to_write(coordinator):
     with pytest.raises(NotImplementedError, match=r"schedule\(fn, args=\(iterator,\)\)"):
         next(iter(dataset))
     other = ringlet.Variable(0.0)
-    with pytest.raises(TypeError, match=r"may use variables made in `with strategy\.scope\(\):`"):
+    with pytest.raises(TypeError, match=r"may use variables created in `with strategy\.scope\(\):`"):
         coordinator.schedule(lambda: other.assign_add(1))
 
 

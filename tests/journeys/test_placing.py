@@ -35,7 +35,7 @@ def test_the_error_says_what_to_write(call, kind, words):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("--replicas 8x8", "expected a whole number, at least 1. Write --replicas 64"),
+        ("--replicas 8x8", "expected an integer, at least 1. Write --replicas 64"),
         ("--allreduce 1GiB", "did you mean --all-reduce?"),
         ("--reduce-scater 1GiB", "did you mean --reduce-scatter?"),
     ],

@@ -89,7 +89,7 @@ def test_a_worker_that_leaves_early_is_the_cause(error):
     endings = [raised(0, 1.0, error), Ending(1, 0, 0.9, pid=71), raised(2, 1.1, error)]
     assert summary(endings, None, 3) == [
         "worker 1 of 3 exited with status 0 while others waited for its next call",
-        "all workers make the same calls: look for a loop that it leaves early, or a call that it skips",
+        "all workers must make the same calls: look for a loop that this worker leaves early, or a call that it skips",
         f"worker 2 failed because of it: {error}",
     ]
     assert job_status(endings, None) == 1

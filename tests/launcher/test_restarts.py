@@ -62,8 +62,8 @@ def test_every_attempt_is_reported(attempts, capsys):
     attempts.planned = [(1, 2.5), (3, 0.25)]
     run_with_restarts(JOB, 4, [3])
     assert capsys.readouterr().err.splitlines() == [
-        "ringlet run: attempt 1 of 5 failed after 2.5 s; the next in 1 s",
-        "ringlet run: status 3 is not restarted (--no-restart)",
+        "ringlet run: attempt 1 of 5 failed after 2.5 s; the next one starts in 1 s",
+        "ringlet run: no restart after status 3 (--no-restart)",
         "ringlet run: attempt 1, 2.5 s: worker 1 exited with status 1",
         "ringlet run: attempt 2, 0.2 s: worker 1 exited with status 3",
     ]
@@ -104,7 +104,7 @@ def test_each_attempt_is_a_new_job_and_the_report_names_the_worker_that_failed_f
 @pytest.mark.job("sys.exit(int(os.environ['RINGLET_ATTEMPT']))", "-n", 2, "--restarts", 9, "--no-restart", "2,9")
 def test_a_status_may_be_final(job):
     assert job.status == 2
-    assert "ringlet run: status 2 is not restarted (--no-restart)" in job.errors
+    assert "ringlet run: no restart after status 2 (--no-restart)" in job.errors
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -120,7 +120,7 @@ def test_a_job_that_is_told_to_end_does_not_start_again(launcher, number):
 def test_a_signal_between_two_attempts_ends_the_launcher(launcher, number):
     job = launcher.start("sys.exit(3)", "-n", 1, "--restarts", 50)
     assert job.popen.stderr is not None
-    while b"the next in 2 s" not in job.popen.stderr.readline():
+    while b"the next one starts in 2 s" not in job.popen.stderr.readline():
         pass
     time.sleep(0.2)
     job.send(number)

@@ -81,13 +81,13 @@ def test_another_mpi_is_refused_with_its_own_command(mpiexec):
 
 def test_the_sum_of_the_hosts_is_the_number_of_workers(capsys):
     assert main(["run", "--hosts", "a:2,b:2", "-n", "3", __file__]) == 2
-    assert "-n 3 differs from the sum of --hosts a:2,b:2: leave -n out" in capsys.readouterr().err
+    assert "-n 3 differs from the sum of --hosts a:2,b:2: omit -n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", ["--all-tracebacks", "--log-dir=logs"])
 def test_options_that_need_the_workers_of_this_machine_are_refused(option, capsys):
     assert main(["run", "--hosts", "a:2,b:2", option, __file__]) == 2
-    assert "is available for workers of this machine only: leave it out with --hosts" in capsys.readouterr().err
+    assert "is available for workers of this machine only: omit it with --hosts" in capsys.readouterr().err
 
 
 def test_lines_of_ranks_have_the_prefix_of_workers_and_noise_is_left_out():
@@ -115,7 +115,7 @@ def test_invalid_simulated_hosts_are_refused_with_an_example(text):
 
 def test_simulated_hosts_exclude_other_hosts(capsys):
     assert main(["run", "--hosts", "a:2", "--simulate-hosts", "2x2", "x.py"]) == 2
-    assert "exclude each other" in capsys.readouterr().err
+    assert "cannot be combined" in capsys.readouterr().err
 
 
 def test_without_root_simulated_hosts_are_refused_with_the_alternative(monkeypatch):

@@ -127,7 +127,7 @@ After WAIT, the ranks executed:
   rank 0, waiting in this call:
     FILE:N in step: member.barrier()
     FILE:N in run: results[member.rank] = program(member)
-Allow more with timeout_seconds= or RINGLET_TIMEOUT_SECONDS."""
+Allow more time with timeout_seconds= or RINGLET_TIMEOUT_SECONDS."""
 
 
 @pytest.mark.parametrize("seconds", ["0.1", "5", "0"])
@@ -355,7 +355,7 @@ def test_a_rank_that_dumps_core_is_named_as_crashed(tmp_path):
         for file in tmp_path.glob("core*"):
             file.unlink()
         assert "WorkerLostError: rank 1 (pid " in texts[-1]
-        if "  rank 1: has crashed, and dumps core\n  ranks 0, 2, waiting in this call:\n" in texts[-1]:
+        if "  rank 1: has crashed, and is writing a core dump\n  ranks 0, 2, waiting in this call:\n" in texts[-1]:
             break
     else:
         pytest.fail("\n".join(texts))

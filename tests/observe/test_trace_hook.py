@@ -29,7 +29,7 @@ assert "ringlet.observe.trace_file" not in sys.modules
 def test_one_trace_is_open_at_a_time(tmp_path):
     with ringlet.observe.trace(tmp_path):
         with (
-            pytest.raises(FailedPreconditionError, match=r"is being traced to .* already: open one trace at a time"),
+            pytest.raises(FailedPreconditionError, match=r"is already being traced to .*: close that trace first"),
             ringlet.observe.trace(tmp_path),
         ):
             pass

@@ -171,7 +171,7 @@ def test_ctrl_c_is_heard_while_a_group_is_made_and_told_to_the_others(processes,
     kind, text, _ = late.told()
     assert kind == "WorkerLostError"
     assert text.startswith(f"rank 0 (pid {waiting.pid} on ")
-    assert ") was interrupted while the group was made." in text
+    assert ") was interrupted while the group was created." in text
 
 
 def test_the_time_for_making_a_group_is_counted_once_from_the_beginning(processes, name):
@@ -186,4 +186,4 @@ def test_the_time_for_making_a_group_is_counted_once_from_the_beginning(processe
     kind, text, _ = late.told()
     assert kind == "WorkerLostError"
     assert "rank 0" in text
-    assert "gave up after 50 s while the group was made" in text
+    assert "gave up after 50 s while the group was created" in text

@@ -65,7 +65,7 @@ def test_who_cannot_make_the_group_tells_the_others_why(processes, name):
     kind, _, text = other.told()
     assert kind == "WorkerLostError"
     assert f"rank 0 (pid {unable.pid} on " in text
-    assert ") could not go on (cannot make a file of " in text
+    assert ") failed (cannot create a file of " in text
 
 
 def test_two_ranks_need_no_more_than_32_open_files(processes, name):

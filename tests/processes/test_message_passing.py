@@ -125,7 +125,7 @@ raised(lambda: member.recv(1, tag=7))
     ranks[1].kill(signal.SIGSTOP)
     kind, text, _ = ranks[0].told()
     assert kind == "DeadlineExceededError"
-    assert "recv from rank 1 with tag 7 was not done within the time-out of the group" in text
+    assert "recv from rank 1 with tag 7 did not complete within the time-out of the group" in text
 
 
 def test_a_rank_that_leaves_delivers_what_it_has_sent_and_is_named(processes, name):

@@ -66,9 +66,7 @@ def test_all_leaves_that_differ_are_named():
 
 
 def test_leaves_that_only_some_have_are_named():
-    with pytest.raises(
-        ValuesDifferError, match=r"\['b'\]: replica 1 has int64, and replicas 0 and 2 have nothing there"
-    ):
+    with pytest.raises(ValuesDifferError, match=r"\['b'\]: replica 1 has int64, and replicas 0 and 2 have no value"):
         check(lambda replica: {"a": 1, "b": 2} if replica == 1 else {"a": 1})
 
 

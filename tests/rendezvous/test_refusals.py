@@ -65,7 +65,7 @@ def test_another_number_of_ranks_ends_all_that_have_joined(processes, name):
         assert kind == "FailedPreconditionError"
         assert f"rank 2 (pid {joined[2].pid} on " in text
         assert "was started with num_ranks=4, but rank 0" in text
-        assert "with num_ranks=3: start all with the same number" in text
+        assert "with num_ranks=3: start all processes with the same number" in text
         assert seconds < 20
 
 

@@ -88,7 +88,7 @@ def test_a_permutation_has_each_number_once_and_is_the_same_on_any_mesh(sharding
         (
             lambda rng: rng.normal(size=-1, sharding=Sharding.replicated(2)),
             ValueError,
-            "size=-1: expected whole numbers",
+            "size=-1: expected integers",
         ),
         (lambda rng: rng.normal(0, -1, 2, sharding=Sharding.replicated(2)), ValueError, "scale < 0"),
         (lambda rng: rng.random(4, sharding=Sharding.unreduced(2)), ShardingError, "terms of a sum: use a tiled"),
@@ -130,9 +130,14 @@ def test_vectors_are_the_same_on_any_mesh(spec, memory):
 @pytest.mark.parametrize(
     ("name", "args", "match"),
     [
-        ("multinomial", ([5, 9], [0.5, 0.5]), r"n must be one number for all vectors, got shape \(2,\)"),
-        ("multinomial", (5, [[0.5, 0.5]]), r"pvals must have one dimension .* got shape \(1, 2\)"),
-        ("dirichlet", ([],), r"alpha must have one dimension that is not empty, got shape \(0,\)"),
+        (
+            "multinomial",
+            ([5, 9], [0.5, 0.5]),
+            r"n must be a scalar, the number of trials of all vectors, got shape "
+            r"\(2,\)",
+        ),
+        ("multinomial", (5, [[0.5, 0.5]]), r"pvals must be a non-empty array of one dimension, got shape \(1, 2\)"),
+        ("dirichlet", ([],), r"alpha must be a non-empty array of one dimension, got shape \(0,\)"),
     ],
 )
 def test_vectors_of_several_parameters_are_refused(name, args, match):

@@ -90,5 +90,5 @@ def test_shapes_that_differ_are_not_blamed_on_libraries():
 
 
 def test_structures_that_differ_are_shown_without_kinds():
-    with pytest.raises(CollectiveMismatchError, match=r"replica 0 \{'a': \*\}, replica 1 \{'b': \*\}"):
+    with pytest.raises(CollectiveMismatchError, match=r"replica 0 with \{'a': \*\}, replica 1 with \{'b': \*\}"):
         mirrored().run(lambda: replica().all_reduce("SUM", {"ab"[replica_id()]: Written(np.ones(2))}))

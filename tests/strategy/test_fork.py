@@ -79,7 +79,7 @@ except RuntimeError as error:
     os._exit(0)
 os.wait()
 """
-    assert run_python(code).startswith("False a step function forked this process")
+    assert run_python(code).startswith("False a child process, forked in a step function, returned")
 
 
 def test_variables_and_gathers_of_a_strategy_made_before_a_fork_work_in_the_child():

@@ -86,7 +86,7 @@ def test_an_error_is_logged_and_raised_by_the_next_call_which_may_be_made_again(
     disk.error = OSError(28, "full")
     with caplog.at_level(logging.WARNING):
         manager.save()
-        with pytest.raises(OSError, match=r"No space left on device: .*ckpt-2.*Files saved before are unchanged"):
+        with pytest.raises(OSError, match=r"No space left on device: .*ckpt-2.*Earlier files are unchanged"):
             getattr(manager, call)()
     assert f"{tmp_path}/ckpt-2 was not saved" in caplog.text
     assert latest_checkpoint(tmp_path) == manager.latest_checkpoint == f"{tmp_path}/ckpt-1"

@@ -192,7 +192,7 @@ def test_a_file_of_a_later_version_says_so(tmp_path):
     path.write_bytes(path.read_bytes().replace(b"ringlet checkpoint 2", b"ringlet checkpoint 3"))
     with (
         pytest.raises(
-            CheckpointCorruptError, match="does not match its checksum; or its format is 'ringlet checkpoint 3'"
+            CheckpointCorruptError, match="does not match its checksum, or its format is 'ringlet checkpoint 3'"
         ),
         open_file(str(path)),
     ):

@@ -92,7 +92,7 @@ def test_the_last_good_one_is_whole_to_its_last_byte(folder):
         file.seek(-100, os.SEEK_END)
         file.write(b"y")
     assert latest_checkpoint(folder) == path, "its header is whole"
-    with pytest.raises(CheckpointCorruptError, match=r"newest intact one in its folder is .*ckpt-3|no intact"):
+    with pytest.raises(CheckpointCorruptError, match=r"newest intact checkpoint in its folder is .*ckpt-3|no intact"):
         whole.restore(path)
     assert newest_intact(str(folder), file_of(path)) == str(folder / "ckpt-3")
     assert newest_intact(str(folder), file_of(path), "big") is None

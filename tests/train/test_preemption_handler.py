@@ -211,7 +211,7 @@ def test_a_full_disk_leaves_the_last_checkpoint_and_the_error_names_it(tmp_path,
         raise OSError(errno.ENOSPC, "full")
 
     monkeypatch.setattr("ringlet.train.saving.write_file", fail)
-    with pytest.raises(OSError, match=r"No space left on device: .*Files saved before are unchanged") as caught:
+    with pytest.raises(OSError, match=r"No space left on device: .*Earlier files are unchanged") as caught:
         handler.run(bool)
     (note,) = caught.value.__notes__ if hasattr(caught.value, "__notes__") else [str(caught.value)]
     assert "termination was requested, but saving failed" in note

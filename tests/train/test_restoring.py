@@ -53,7 +53,9 @@ def test_a_state_dict_with_another_shape_is_refused_before_anything_is_loaded(tm
     path = Checkpoint(model=Model(2.0)).save(tmp_path / "ckpt")
     other = Model(0.0)
     other.weights = np.zeros(4)
-    with pytest.raises(InvalidArgumentError, match=r"model/weights: saved with the shape \(3,\), but has \(4,\) here"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"model/weights: saved with shape \(3,\), but it has shape \(4,\) in the program"
+    ):
         Checkpoint(model=other).restore(path)
 
 
@@ -112,7 +114,7 @@ def test_the_error_of_a_damaged_file_names_the_newest_good_one(tmp_path):
         with open(path + ".safetensors", "r+b") as file:
             file.truncate(os.path.getsize(path + ".safetensors") - 3)
     with pytest.raises(
-        CheckpointCorruptError, match=r"damaged at byte \d+.*the newest intact one in its folder is .*ckpt-2"
+        CheckpointCorruptError, match=r"damaged at byte \d+.*the newest intact checkpoint in its folder is .*ckpt-2"
     ):
         checkpoint.restore(paths[3])
 

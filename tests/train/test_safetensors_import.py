@@ -14,7 +14,7 @@ from ringlet.train.safetensors_import import safetensors
 
 def test_a_program_without_the_library_is_told_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "safetensors", None)
-    with pytest.raises(ModuleNotFoundError, match=r"not installed here: pip install 'ringlet\[train\]'") as caught:
+    with pytest.raises(ModuleNotFoundError, match=r"not installed: pip install 'ringlet\[train\]'") as caught:
         ringlet.train.Checkpoint(a=1).save(tmp_path / "ckpt")
     assert caught.value.name == "safetensors"
     assert list(tmp_path.iterdir()) == []

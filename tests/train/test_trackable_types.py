@@ -72,5 +72,5 @@ def test_a_refusal_says_what_to_do():
     colour = enum.Enum("Colour", ["RED"])
     assert "save its value, and look up the member" in refusal(colour.RED, "c")
     assert "save its data and its mask" in refusal(np.ma.array([1]), "m")
-    assert "Give the class such methods" in refusal(object(), "o")
+    assert "Define such methods in the class" in refusal(object(), "o")
     assert len(refusal({object(): "x" * 1000}, "o")) < 700

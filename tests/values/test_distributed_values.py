@@ -32,7 +32,7 @@ def test_it_prints_one_component_a_line(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_there_is_at_least_one_component(kind):
-    with pytest.raises(ValueError, match=f"a {kind.__name__} needs the components of at least one replica"):
+    with pytest.raises(ValueError, match=f"a {kind.__name__} requires the component of at least one replica"):
         kind([])
 
 

@@ -96,7 +96,8 @@ def test_structures_that_differ_are_refused_and_shown(first, second):
 
 def test_structures_that_differ_are_written_as_their_containers_are():
     with pytest.raises(
-        ValueError, match=r"replica 0 \{'a': \(\*, \*\)\}, replica 1 Answer\(loss=\*, parts=\*\), with \*"
+        ValueError,
+        match=r"replica 0 has \{'a': \(\*, \*\)\}, replica 1 has Answer\(loss=\*, parts=\*\), where \*",
     ):
         regroup([{"a": (1, 2)}, Answer(1, 2)])
 
@@ -194,5 +195,5 @@ def test_a_structure_in_the_place_of_a_leaf_is_a_component():
 def test_leaves_are_given_in_columns():
     columns, shape = leaf_columns([{"b": 1, "a": [2]}, {"a": [4], "b": 3}], "anything")
     assert (columns, nest.unflatten(shape, "xy")) == ([(2, 4), (1, 3)], {"b": "y", "a": ["x"]})
-    with pytest.raises(ValueError, match=r"anything of .*replica 0 \[\*\], replica 2 \(\*,\)"):
+    with pytest.raises(ValueError, match=r"anything of .*replica 0 has \[\*\], replica 2 has \(\*,\)"):
         leaf_columns([[1], [1], (1,)], "anything")

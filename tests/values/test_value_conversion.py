@@ -152,7 +152,7 @@ def test_without_ml_dtypes_its_names_are_refused_with_what_to_install(monkeypatc
     # None in the table of modules is what "not installed" looks like; the name may be known to NumPy by now.
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     monkeypatch.setattr(value_conversion, "np", SimpleNamespace(dtype=lambda name: [][name]))
-    with pytest.raises(TypeError, match=r"'bfloat16' belongs to the package ml_dtypes.*pip install ml_dtypes"):
+    with pytest.raises(TypeError, match=r"'bfloat16' is defined by the package ml_dtypes.*pip install ml_dtypes"):
         as_dtype("bfloat16")
 
 

@@ -11,7 +11,7 @@ Field Message::field() {
   const std::uint64_t tag = varint();
   if (tag > std::numeric_limits<std::uint32_t>::max() || tag >> 3 == 0) fail("the field number is invalid");
   const auto type = static_cast<std::uint8_t>(tag & 7);
-  if (type > 2 && type != 5) fail("wire type " + std::to_string(type) + " is not used here");
+  if (type > 2 && type != 5) fail("wire type " + std::to_string(type) + " is not supported");
   return {static_cast<std::uint32_t>(tag >> 3), static_cast<WireType>(type)};
 }
 
@@ -36,7 +36,7 @@ std::uint64_t Message::varint() {
   constexpr std::size_t kMostBytes = 10;
   std::uint64_t value = 0;
   for (std::size_t i = 0; i < kMostBytes; ++i) {
-    if (i == rest_.size()) fail("a number is cut short");
+    if (i == rest_.size()) fail("a number is truncated");
     const auto byte = static_cast<std::uint64_t>(rest_[i]);
     value |= (byte & 127) << (7 * i);
     if (byte < 128) {
@@ -62,7 +62,7 @@ Bytes Message::delimited() {
 }
 
 Bytes Message::take(std::size_t count) {
-  if (count > rest_.size()) fail("a number is cut short");
+  if (count > rest_.size()) fail("a number is truncated");
   const Bytes taken = rest_.first(count);
   rest_ = rest_.subspan(count);
   return taken;

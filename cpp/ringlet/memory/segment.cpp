@@ -45,7 +45,7 @@ std::size_t free_bytes() {
 
 constexpr const char* kMakeRoom = "Use smaller arrays, or allow the processes of this job more memory.";
 constexpr const char* kAllowMore =
-    "Look at the limits of this process (ulimit -n, -v, -f) and what its sandbox forbids.";
+    "Check the limits of this process (ulimit -n, -v, -f) and the restrictions of its sandbox.";
 
 int create_file() {
   constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
@@ -78,14 +78,14 @@ struct stat status_of(int fd) {
 
 Segment Segment::create(std::size_t bytes) {
   const int fd = create_file();
-  if (fd < 0) fail("make a file for", bytes, kAllowMore);
+  if (fd < 0) fail("create a file for", bytes, kAllowMore);
   return create_in(fd, bytes);
 }
 
 Segment Segment::create_in(int fd, std::size_t bytes) {
   Segment segment(fd, bytes);
-  if (!is_within_file_limit(bytes)) fail("make a file of", bytes, kAllowMore, EFBIG);
-  if (ftruncate(fd, static_cast<off_t>(bytes)) != 0) fail("make a file of", bytes, kMakeRoom);
+  if (!is_within_file_limit(bytes)) fail("create a file of", bytes, kAllowMore, EFBIG);
+  if (ftruncate(fd, static_cast<off_t>(bytes)) != 0) fail("create a file of", bytes, kMakeRoom);
   if (fcntl(fd, F_ADD_SEALS, kSeals) != 0) fail("seal a file of", bytes, kAllowMore);
   segment.map();
   return segment;

@@ -26,10 +26,10 @@ Layout read_layout(const memory::Segment& segment) {
   const std::uint64_t num_dims = header.num_dims;
   const std::uint64_t dtype = header.dtype;
   if (header.magic != kMagic || num_dims > kMostDims || dtype >= core::kNumDTypes) {
-    refuse("it was made by another program or another version of this library");
+    refuse("it was created by another program or another version of this library");
   }
   if (header.pid_namespace != sync::pid_namespace()) {
-    refuse("it was made in another PID namespace, so ended processes cannot be detected");
+    refuse("it was created in another PID namespace, so ended processes cannot be detected");
   }
   const std::span<const std::int64_t> shape = std::span(header.dims).first(num_dims);
   Layout layout(std::vector(shape.begin(), shape.end()), static_cast<core::DType>(dtype));

@@ -34,8 +34,9 @@ std::size_t take_seat(Memory& memory, const Patience& patience) {
 
 void Waiting::for_seat(std::size_t seat) {
   if (seat >= Layout::kNumSeats) {
-    throw core::ArgumentError("a table of " + memory_.layout().describe() + " is damaged: seat " +
-                              std::to_string(seat) + " holds rows of it, but does not exist.");
+    throw core::ArgumentError("a table of " + memory_.layout().describe() +
+                              " is damaged: its rows are locked by writer slot " + std::to_string(seat) +
+                              ", which does not exist.");
   }
   seat_ = seat;
   if (pause_.count() > 0 && Writer::settle(memory_, seat)) return;
@@ -70,8 +71,8 @@ void Waiting::give_up() const {
   const std::string table = "a table of " + memory_.layout().describe();
   const std::string waited = " for " + std::to_string(milliseconds) + " ms";
   if (seat_ == Layout::kNumSeats) {
-    throw core::DeadlineError("all " + std::to_string(seat_) + " seats for writers of " + table + " were taken" +
-                              waited + ". Let fewer threads write at the same time, or wait longer.");
+    throw core::DeadlineError("all " + std::to_string(seat_) + " writer slots of " + table + " were in use" + waited +
+                              ". Let fewer threads write at the same time, or wait longer.");
   }
   const int pid = sync::Incarnation::pid_of(memory_.seat(seat_).owner.owner());
   throw core::DeadlineError("process " + std::to_string(pid) + (sync::is_stopped(pid) ? ", which is stopped," : "") +

@@ -20,17 +20,17 @@ std::string tuple_text(std::span<const std::int64_t> values) {
 }
 
 [[noreturn]] void refuse_rank(std::span<const std::int64_t> shape, std::span<const std::int64_t> partition) {
-  throw core::PartitionError("cannot cut shape " + tuple_text(shape) + " by partition_dimensions " +
+  throw core::PartitionError("cannot divide shape " + tuple_text(shape) + " by partition_dimensions " +
                              tuple_text(partition) + ": the tensor has " + std::to_string(shape.size()) +
                              " dimensions and partition_dimensions " + std::to_string(partition.size()) +
-                             " entries. Give one number of tiles for each dimension, 1 where it stays whole.");
+                             " entries. Pass one number of tiles for each dimension, 1 for one that is not divided.");
 }
 
 [[noreturn]] void refuse_dimension(std::span<const std::int64_t> shape, std::size_t dim, std::int64_t buffers) {
   const std::int64_t size = shape[dim];
-  const std::string problem = "cannot cut dimension " + std::to_string(dim) + " of shape " + tuple_text(shape) +
+  const std::string problem = "cannot divide dimension " + std::to_string(dim) + " of shape " + tuple_text(shape) +
                               " into " + std::to_string(buffers);
-  if (buffers < 1) throw core::PartitionError(problem + " tiles. Give a number of at least 1.");
+  if (buffers < 1) throw core::PartitionError(problem + " tiles. Pass a number of at least 1.");
   const std::int64_t padded = size < buffers ? buffers : (size + buffers - 1) / buffers * buffers;
   throw core::PartitionError(problem + " equal tiles: " + std::to_string(size) + " is not a multiple of " +
                              std::to_string(buffers) + ". Choose a divisor of " + std::to_string(size) +

@@ -53,8 +53,8 @@ class ChildProcesses:
         # Checked without the lock: in a forked child, a lock held by another thread is never released.
         if self.is_inherited:
             raise FailedPreconditionError(
-                f"the processes of this cluster belong to process {self._pid}, the parent of this one (pid "
-                f"{os.getpid()}): use the cluster there"
+                f"the processes of this cluster belong to process {self._pid}, the parent of this process (pid "
+                f"{os.getpid()}): use the cluster in the parent"
             )
         with self._lock:
             if not self._has_ended:

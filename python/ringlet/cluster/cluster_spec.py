@@ -167,7 +167,7 @@ class ClusterSpec:
         tasks = self._tasks(job_name)
         if task_index not in tasks:
             raise ClusterConfigError(
-                f"No task with index {shown(task_index)} in job {shown(job_name)}: it has {_listed(sorted(tasks))}",
+                f"No task with index {shown(task_index)} in job {shown(job_name)}; its tasks: {_listed(sorted(tasks))}",
                 json_path([job_name]),
             )
         address: str = tasks[task_index]
@@ -195,7 +195,9 @@ class ClusterSpec:
         length = max(tasks, default=-1) + 1
         if not 0 < length <= _MOST_LISTED:
             fault = f"its largest index is {length - 1}: use task_indices()" if tasks else "it has no tasks"
-            raise ClusterConfigError(f"cannot list the tasks of job {shown(job_name)}: {fault}", json_path([job_name]))
+            raise ClusterConfigError(
+                f"cannot list the tasks of job {shown(job_name)}, because {fault}", json_path([job_name])
+            )
         return [tasks.get(index) for index in range(length)]
 
     def _tasks(self, job_name: str) -> dict[int, Any]:

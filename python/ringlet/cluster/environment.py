@@ -104,8 +104,8 @@ def placement(environ: Mapping[str, str] | None = None) -> Placement:
     place = read_placement(environ)
     if place.is_impossible:
         raise ClusterConfigError(
-            f"{place.note} does not describe a process. Number the processes from 0, or start them with "
-            f"`ringlet run -n N script.py`; {_TO_RUN_ALONE}",
+            f"{place.note} does not identify a process. Number the processes from 0, or start them with `ringlet run "
+            f"-n N script.py`; {_TO_RUN_ALONE}",
             "$",
         )
     return place
@@ -233,7 +233,10 @@ def check_one_machine(place: Placement) -> None:
     has_others, alone = place.local_size < place.size, _TO_RUN_ALONE
     if place.config is not None:
         addresses = [str(address) for _, _, address in worker_tasks(place.config.cluster_spec)]
-        has_others, alone = bool(foreign_addresses(addresses, own="localhost")), "to run one process alone, unset it"
+        has_others, alone = (
+            bool(foreign_addresses(addresses, own="localhost")),
+            ("to run one process alone, unset TF_CONFIG"),
+        )
     if has_others and hosts_placement(os.environ) is None:
         raise ClusterConfigError(
             f"{place.source} describes processes on several machines, which MPI connects: run "

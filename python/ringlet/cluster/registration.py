@@ -115,7 +115,7 @@ class RegistrationServer:
         if listener is None:
             raise FailedPreconditionError(
                 f"{_holder(job)} is already the coordinator of this cluster: end it, or close its strategy, before "
-                f"creating another one; if these are two jobs, {job.KEEP_APART}"
+                f"creating another one; if they belong to two jobs, {job.KEEP_APART}"
             )
         self._listener = Listener(listener, self._handshake.version)
         self._stop_writer, self._stop_reader = pair(socket.SOCK_STREAM)
@@ -168,7 +168,7 @@ class RegistrationServer:
         reason = self._handshake.rejection_of(handshake, client.pid, self._job)
         if reason is None and (len(handshake.ranks) != 1 or handshake.ranks == (0,)):
             reason = (
-                f"{self._job.names_of(handshake.ranks)} cannot register with the coordinator: register one server task."
+                f"{self._job.names_of(handshake.ranks)} cannot register with the coordinator: expected one server task."
             )
         return reason or self._objection(handshake.ranks[0])
 

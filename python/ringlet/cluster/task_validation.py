@@ -25,7 +25,7 @@ def check_given(task_type: object, task_id: object) -> None:
     if task_type is None:
         allowed = 'a task such as {"type": "worker", "index": 0}; or set task_type and task_id on the resolver'
         raise Fault(text, allowed, ["task"], instead={"type": "worker", "index": 0})
-    raise Fault(text, f"the number of this {task_type}, from 0", ["task", "index"], instead=0)
+    raise Fault(text, f"the index of this {task_type}, from 0", ["task", "index"], instead=0)
 
 
 def check_task(spec: ClusterSpec, task_type: str | None, task_id: int | None) -> None:
@@ -85,7 +85,10 @@ def check_complete(spec: ClusterSpec, workers: list[tuple[str, int, str]]) -> No
         name = f"{job} {index}"
         other = holders.setdefault(address, name)
         if other != name:
-            text = f"{other} and {name} have the same address: give each task its own, such as another port"
+            text = (
+                f"{other} and {name} have the same address: give each task its own address, for example with another "
+                "port"
+            )
             allowed = "any other port: on one machine no process listens on it, so it need not be free"
             raise Fault(text, allowed, ["cluster", job, index], found=address)
 

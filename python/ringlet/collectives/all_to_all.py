@@ -90,10 +90,11 @@ def _check_blocks(layouts: Array, num_ranks: int) -> None:
         if row[:num_ranks] != first[:num_ranks]:
             raise InvalidArgumentError(
                 f"cannot join blocks of unequal size along concat_axis: counts are {first[:num_ranks]} at rank 0 and "
-                f"{row[:num_ranks]} at rank {rank}. Pass the same counts on all ranks, or equal axes."
+                f"{row[:num_ranks]} at rank {rank}. Pass the same counts on all ranks, or set split_axis equal to "
+                "concat_axis."
             )
         if row[num_ranks + 1 :] != first[num_ranks + 1 :]:
             raise InvalidArgumentError(
-                f"cannot join blocks along concat_axis: the other sizes of x are {first[num_ranks + 1 :]} at rank 0 "
-                f"and {row[num_ranks + 1 :]} at rank {rank}. Pass the same sizes on all ranks."
+                f"cannot join blocks along concat_axis: the sizes of the other axes of x are {first[num_ranks + 1 :]} "
+                f"at rank 0 and {row[num_ranks + 1 :]} at rank {rank}. Pass the same sizes on all ranks."
             )

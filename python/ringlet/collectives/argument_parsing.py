@@ -63,7 +63,7 @@ def root_of(root: Any, num_ranks: int, name: str = "root", expected: str = "the 
     number = root if type(root) is int else whole_number(root, name, expected)
     if not 0 <= number < num_ranks:
         raise InvalidArgumentError(
-            f"{name} is {number}: rank {number} is not in this group: its ranks are 0 to {num_ranks - 1}."
+            f"{name} is {number}, but rank {number} is not in this group: its ranks are 0 to {num_ranks - 1}."
         )
     return number
 
@@ -104,14 +104,14 @@ def counts_of(counts: Iterable[Any], shape: Sequence[int], axis: int, num_ranks:
     try:
         numbers = [operator.index(count) for count in counts]
     except TypeError:
-        raise InvalidArgumentError(f"counts is {shortened(counts)}: expected one whole number for each rank.") from None
+        raise InvalidArgumentError(f"counts is {shortened(counts)}: expected one integer for each rank.") from None
     if len(numbers) != num_ranks or min(numbers) < 0:
         raise InvalidArgumentError(
             f"counts is {shortened(numbers)}: expected {num_ranks} non-negative numbers, one for each rank."
         )
     if sum(numbers) != shape[axis]:
         raise InvalidArgumentError(
-            f"counts is {shortened(numbers)}, with the sum {sum(numbers)}: expected the size {shape[axis]} of axis "
+            f"counts is {shortened(numbers)}, whose sum is {sum(numbers)}: expected the size {shape[axis]} of axis "
             f"{axis} of shape {tuple(shape)}."
         )
     return numbers
@@ -131,13 +131,12 @@ def pairs_of(pairs: Iterable[Any], num_ranks: int) -> list[tuple[int, int]]:
             rank = pair[place]
             if not 0 <= rank < num_ranks:
                 raise InvalidArgumentError(
-                    f"pairs has rank {rank} as a {role}, which is not in this group: its ranks are 0 to "
-                    f"{num_ranks - 1}."
+                    f"pairs has the {role} {rank}, which is not in this group: its ranks are 0 to {num_ranks - 1}."
                 )
             if rank in seen:
                 raise InvalidArgumentError(
-                    f"pairs has rank {rank} as a {role} twice: a rank is a {role} at most once. For one source and "
-                    "many targets use broadcast, for other patterns all_to_all with counts=."
+                    f"pairs has rank {rank} as a {role} twice: each rank may be a {role} once. Use broadcast for one "
+                    "source and many targets, and all_to_all with counts= for other patterns."
                 )
             seen.add(rank)
     return numbers

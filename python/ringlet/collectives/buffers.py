@@ -180,10 +180,10 @@ def writeable_memory(out: Any) -> Array:
         array = kind.as_ndarray(out, "out")
         if not is_view_of(array, out):
             raise InvalidArgumentError(
-                "out is a conjugated or negated view, whose memory holds other values: pass its .clone()."
+                "out is a conjugated or negated view, whose memory holds other values: pass out.clone()."
             )
         if any(size > 1 and not stride for size, stride in zip(array.shape, array.strides, strict=True)):
-            raise InvalidArgumentError("out is an expanded view, whose elements share memory: pass its .clone().")
+            raise InvalidArgumentError("out is an expanded view, whose elements share memory: pass out.clone().")
         return array
     if not isinstance(out, np.ndarray):
         what = f"a {type(out).__name__}" if kind is None else f"a {kind.name}, which is immutable"

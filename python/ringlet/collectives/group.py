@@ -61,8 +61,8 @@ class Group:
     """
 
     def __init__(self, num_ranks: int, *, timeout_seconds: float | None = None, epoch: int = 0) -> None:
-        count = whole_number_of(32, num_ranks, "num_ranks", "a whole number of ranks")
-        number = whole_number_of(64, epoch, "epoch", "a whole number")
+        count = whole_number_of(32, num_ranks, "num_ranks", "an integer")
+        number = whole_number_of(64, epoch, "epoch", "an integer")
         if number < 0:
             raise InvalidArgumentError(f"epoch is {number}: expected a non-negative number.")
         seconds = resolve_timeout(timeout_seconds)
@@ -93,7 +93,7 @@ class Group:
         InvalidArgumentError
             If `rank` is out of range.
         """
-        number = whole_number(rank, "rank", f"a whole number below {self.num_ranks}")
+        number = whole_number(rank, "rank", f"an integer below {self.num_ranks}")
         if not 0 <= number < self.num_ranks:
             raise InvalidArgumentError(f"rank {number} is not in this group: its ranks are 0 to {self.num_ranks - 1}.")
         return Member(self._core.member(number), self._inboxes)

@@ -112,8 +112,8 @@ class Member(Reductions, DataMovement, RootedCollectives, MessagePassing, Shutdo
         >>> run_on_ranks(4, step)
         [2, 4, 2, 4]
         """
-        number = None if color is None else whole_number_of(32, color, "color", "a whole number, or None")
-        order = whole_number_of(64, key, "key", "a whole number")
+        number = None if color is None else whole_number_of(32, color, "color", "an integer, or None")
+        order = whole_number_of(64, key, "key", "an integer")
         inbox, part = self._inboxes.open_part(), None
         try:
             part = self._core.split(number, order, inbox.label)

@@ -72,7 +72,9 @@ class MessageWork(Work[T]):
     def source(self) -> int:
         """The rank that sent the message; available once the receive is done."""
         if self._received is None or not self.is_done():
-            raise FailedPreconditionError(f"{self._name} has no source: call wait() on a receive first.")
+            raise FailedPreconditionError(
+                f"{self._name} has no source: only a receive has one, after wait() has returned."
+            )
         return self._received.result()
 
     def _is_done_after(self, seconds: float) -> bool:
@@ -85,8 +87,8 @@ class MessageWork(Work[T]):
             elif time.monotonic() >= self._deadline:
                 self._end(
                     DeadlineExceededError(
-                        f"{self._name} was not done within the time-out of the group: check what the other rank "
-                        "executes, or allow more with timeout_seconds= of the group."
+                        f"{self._name} did not complete within the time-out of the group: check what the other rank "
+                        "executes, or allow more time with timeout_seconds= of the group."
                     )
                 )
             elif time.monotonic() >= until:
@@ -242,11 +244,11 @@ class MessagePassing(MemberBase):
         return self._inboxes(self.rank)
 
     def _rank_of(self, value: Any, name: str) -> int:
-        return root_of(value, self.num_ranks, name, f"a whole number below {self.num_ranks}")
+        return root_of(value, self.num_ranks, name, f"an integer below {self.num_ranks}")
 
 
 def _tag_of(tag: Any) -> int:
-    return whole_number_of(64, tag, "tag", "a whole number")
+    return whole_number_of(64, tag, "tag", "an integer")
 
 
 def stored_by(
@@ -299,7 +301,7 @@ def array_of(text: str) -> Array:
 
 def _bytes_of(array: Array, name: str) -> memoryview:
     if array.dtype.hasobject:
-        remedy = "pass one of numbers" if name == "out" else "send numbers, or np.frombuffer(pickle.dumps(x), np.uint8)"
+        remedy = "pass an array of numbers" if name == "out" else "send np.frombuffer(pickle.dumps(x), np.uint8)"
         raise InvalidArgumentError(f"{name} is an array of Python objects: {remedy}.")
     return array.reshape(-1).view(np.uint8).data if array.nbytes else memoryview(bytearray())
 
@@ -356,5 +358,5 @@ class ThreadInboxes:
 
 def _lost(numbers: Sequence[int], rank: int) -> Exception:
     number = numbers[rank]
-    text = f"rank {number} has closed its group: the message of this rank cannot be delivered."
+    text = f"rank {number} has closed its group: messages to it cannot be delivered."
     return WorkerLostError(text, number, os.uname().nodename, os.getpid(), "closed its group")

@@ -141,7 +141,7 @@ class OperationQueue:
         with self._lock:
             group, names = self._group, ", ".join(self._names())
         reason = f"rank {self._rank} exited while asynchronous calls ran: {names}"
-        _log.error("%s. Call wait() on each before the end of the program.", reason)
+        _log.error("%s. Call wait() on each before the program ends.", reason)
         if group is not None:
             group.abort(reason)
         self.drain(_LAST_SECONDS)

@@ -222,16 +222,16 @@ def _selection(
         if num_ranks is None:
             num_ranks = given[1] if ranks is None else _variable(NUM_RANKS_VARIABLE, environ)
         _check_given(needs_rank and rank is None, num_ranks is None, place)
-    count = whole_number_of(32, num_ranks, "num_ranks", "a whole number of ranks")
+    count = whole_number_of(32, num_ranks, "num_ranks", "an integer")
     if not 1 <= count <= MOST_RANKS:
         raise InvalidArgumentError(f"num_ranks is {count}: a group has 1 to {MOST_RANKS} ranks.")
     numbers = [
-        whole_number(number, "rank", f"a whole number below {count}") for number in ([rank] if ranks is None else ranks)
+        whole_number(number, "rank", f"an integer below {count}") for number in ([rank] if ranks is None else ranks)
     ]
     if ranks is None and count > MOST_PROCESSES:
         raise InvalidArgumentError(
-            f"a group has at most {MOST_PROCESSES} processes, not {count} with one rank each: pass several ranks to "
-            "each process with ranks=."
+            f"{count} processes of one rank each are too many for a group, which has at most {MOST_PROCESSES}: pass "
+            "several ranks to each process with ranks=."
         )
     for number in numbers:
         if not 0 <= number < count:
@@ -279,4 +279,4 @@ def _variable(name: str, environ: Mapping[str, str]) -> int | None:
     try:
         return int(text)
     except ValueError:
-        raise InvalidArgumentError(f"{name} is {text!r}: expected a whole number.") from None
+        raise InvalidArgumentError(f"{name} is {text!r}: expected an integer.") from None

@@ -56,7 +56,7 @@ def empty_shared(shape: int | Sequence[int], dtype: DTypeLike = np.float64) -> N
     (np.float32(6.0), True)
     """
     sizes = [shape] if isinstance(shape, (int, np.integer)) else list(shape)
-    dims = [whole_number_of(64, size, "shape", "whole numbers") for size in sizes]
+    dims = [whole_number_of(64, size, "shape", "integers") for size in sizes]
     wanted = cast("np.dtype[Any]", np.dtype(dtype))
     if any(size < 0 for size in dims):
         raise InvalidArgumentError(f"shape is {tuple(dims)}: expected non-negative numbers.")

@@ -20,8 +20,8 @@ from ringlet.errors import InvalidArgumentError
 # Maximum number of threads; more do not speed up a call.
 _MOST_WORKERS = 1024
 _NOT_AS_IT_IS = (
-    "a plan does not convert arrays: pass C-contiguous, aligned arrays in native byte order, and outs of the "
-    "result's shape and dtype, each identical to an array or disjoint from all. all_reduce_all takes any layout."
+    "a plan does not convert arrays: pass C-contiguous, aligned arrays in native byte order, and outs of the result's "
+    "shape and dtype, each of them one of the arrays or disjoint from all. all_reduce_all accepts any layout."
 )
 
 

@@ -73,14 +73,14 @@ class Work(Generic[T]):
         >>> from ringlet.collectives import Group
         >>> Group(2, timeout_seconds=5).member(0).barrier_async().wait(0.01)
         Traceback (most recent call last):
-        ringlet.errors.DeadlineExceededError: barrier was not done after 0.01 s, and continues: ...
+        ringlet.errors.DeadlineExceededError: barrier did not complete within 0.01 s, and continues: ...
         """
         self._check_process()
         seconds = math.inf if timeout_seconds is None else resolve_timeout(timeout_seconds)
         if not self._is_done_after(seconds):
             raise DeadlineExceededError(
-                f"{self._name} was not done after {seconds:g} s, and continues: call wait() again, or allow more with "
-                "timeout_seconds=."
+                f"{self._name} did not complete within {seconds:g} s, and continues: call wait() again, or allow more "
+                "time with timeout_seconds=."
             )
         result: T = self._future.result()
         return result
@@ -110,7 +110,7 @@ class Work(Generic[T]):
     def _check_process(self) -> None:
         if self._pid != os.getpid():
             raise FailedPreconditionError(
-                f"{self._name} runs in process {self._pid}, which has forked this one: wait for it there, or before "
+                f"{self._name} runs in process {self._pid}, the parent of this process: call wait() there, or before "
                 "the fork."
             )
 

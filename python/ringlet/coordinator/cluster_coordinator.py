@@ -291,8 +291,8 @@ def _claim(tasks: Tasks, coordinator: ClusterCoordinator) -> None:
         gc.collect()  # frees the recorded coordinator if it is unreachable
     if _claimed.get(id(tasks)) is not None:
         raise FailedPreconditionError(
-            "the cluster of this resolver is used by the coordinator of another strategy: create another resolver, or "
-            "delete the other strategy"
+            "the cluster of this resolver is used by the coordinator of another strategy: create a resolver for this "
+            "strategy, or delete the other strategy"
         )
     _claimed[id(tasks)] = coordinator
 

@@ -128,8 +128,8 @@ class Dispatcher:
     def _check_process(self) -> None:
         if self._pid != os.getpid():
             raise FailedPreconditionError(
-                f"this coordinator belongs to process {self._pid}, the parent of this one (pid {os.getpid()}): use it "
-                "in the parent"
+                f"this coordinator belongs to process {self._pid}, the parent of this process (pid {os.getpid()}): use "
+                "it in the parent"
             )
 
     # --- the loop -----------------------------------------------------------------------------------------------------
@@ -283,7 +283,7 @@ class Dispatcher:
         else:
             count = len(closures)
             queued = f"{count} function{' is' if count == 1 else 's are'} queued again, and "
-            _log.warning("%s: %swaiting for its next process", error, queued if count else "")
+            _log.warning("%s: %swaiting until its process is restarted", error, queued if count else "")
             self._restart(connection)
 
     def _has_failed(self, closure: Closure, error: WorkerLostError) -> bool:
@@ -293,7 +293,7 @@ class Dispatcher:
             return False
         blame = WorkerLostError(
             f"{closure.function.name} was running on {closure.num_losses} workers when they exited, so it is not run "
-            f"again: check whether it ends its process. The last loss: {error}",
+            f"again: check whether it ends its process. The last error: {error}",
             error.rank,
             reason=error.reason,
         )

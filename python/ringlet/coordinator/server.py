@@ -191,7 +191,7 @@ def _server_def(given: Any, job_name: str | None, task_index: int | None, protoc
 
 def _indices(spec: ClusterSpec, job_name: str) -> list[int]:
     if job_name not in spec.jobs:
-        raise ClusterConfigError(f'Job "{job_name}" was not defined in cluster. It has {", ".join(spec.jobs)}')
+        raise ClusterConfigError(f'Job "{job_name}" was not defined in cluster. Its jobs: {", ".join(spec.jobs)}')
     return spec.task_indices(job_name)
 
 
@@ -200,10 +200,10 @@ def _check(spec: ClusterSpec, job_name: Any, task_index: Any, protocol: str) -> 
         raise TypeError(f"job_name must be a str and task_index an int, got {job_name!r} and {task_index!r}")
     if task_index not in _indices(spec, job_name):
         raise ClusterConfigError(
-            f'Task {task_index} was not defined in job "{job_name}". It has {_indices(spec, job_name)}'
+            f'Task {task_index} was not defined in job "{job_name}". Its tasks: {_indices(spec, job_name)}'
         )
     if protocol != "grpc":
         raise NotFoundError(
-            f"No server factory registered for protocol {protocol!r}: omit it, or pass 'grpc'. It does not affect how "
-            "processes of one machine connect"
+            f"No server factory registered for protocol {protocol!r}: omit protocol, or pass 'grpc'. The protocol does "
+            "not affect how processes of one machine connect"
         )

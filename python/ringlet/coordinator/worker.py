@@ -253,7 +253,7 @@ class Worker:
         except Exception as error:
             refusal = FailedPreconditionError(
                 f"{name} cannot be loaded on worker {self._index}: {type(error).__name__}: {error}. Install the "
-                "modules that it needs there, in the coordinator's versions"
+                "modules that it imports on that worker, in the coordinator's versions"
             )
             refusal.__cause__ = error
             self._functions[item.number] = _refusing(refusal)

@@ -171,8 +171,8 @@ class WorkerConnection:
         """Send a heartbeat request, which is answered even while a function runs."""
         if self.num_unanswered == 1:
             _log.warning(
-                "%s has not answered for %.0f s: its process is stopped, or its function blocks all other threads. It "
-                "counts as lost after %g s (RINGLET_TIMEOUT_SECONDS)",
+                "%s has not answered for %.0f s: its process is stopped, or its function blocks all other threads. The "
+                "worker counts as lost after %g s (RINGLET_TIMEOUT_SECONDS)",
                 self.name,
                 now - self.asked_at,
                 timeout_seconds,

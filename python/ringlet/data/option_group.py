@@ -37,7 +37,7 @@ class OptionGroup:
             raise AttributeError(f"Cannot set the property {name} on {_unknown(type(self), name)}", name=name, obj=self)
         if self._is_frozen:
             raise ValueError(
-                "the options of a dataset cannot be changed. Create an Options object, set its attributes, and call "
+                "the options of a dataset are read-only. Create an Options object, set its attributes, and call "
                 "dataset.with_options(options)."
             )
         kind = self._SETTINGS[name][0]
@@ -85,7 +85,7 @@ class OptionGroup:
         >>> from ringlet.data import Options
         >>> Options().frozen().deterministic = True
         Traceback (most recent call last):
-        ValueError: the options of a dataset cannot be changed. Create an Options object, set its attributes, and ...
+        ValueError: the options of a dataset are read-only. Create an Options object, set its attributes, and ...
         """
         copy = type(self)().merge(self)
         for name, value in copy._values.items():

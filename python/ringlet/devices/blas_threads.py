@@ -146,7 +146,7 @@ def _read_variable(environment: Mapping[str, str]) -> int | None:
     if not text.isdecimal():
         raise ValueError(
             f"{THREADS_VARIABLE} must be the number of BLAS threads per replica, or 0 for no limit; got {text!r}. "
-            "Correct or unset it"
+            "Correct or unset the variable"
         )
     return int(text)
 

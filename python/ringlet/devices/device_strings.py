@@ -71,7 +71,7 @@ def _read_part(part: str, name: str, before: Collection[str]) -> dict[str, str |
     if twice := [field for field in fields if field in before]:
         raise ValueError(
             f"{part!r} in the device string {name!r} specifies the {twice[0]} a second time, but a string names one "
-            "device. Write ['CPU:0', 'CPU:1'] for two"
+            "device. Write ['CPU:0', 'CPU:1'] for two devices"
         )
     return fields
 
@@ -102,7 +102,7 @@ def canonicalize(name: str) -> str:
     if not device.is_driven and device.kind not in _warned_kinds:
         _warned_kinds.add(device.kind)
         _log.warning(
-            "%s is only a name: ringlet does not drive %s hardware and keeps its arrays on the host", name, device.kind
+            "%s is only a name: ringlet does not use %s hardware, and stores arrays in host memory", name, device.kind
         )
     return device.full
 
@@ -128,6 +128,6 @@ def canonicalize_distinct(names: Iterable[str]) -> tuple[str, ...]:
         if full.count(name) > 1:
             raise DuplicateDeviceError(
                 f"No duplicates allowed in `devices` argument: {short_name(name)} occurs {full.count(name)} times in "
-                f"{full}. Give every replica a device of its own, such as {[f'CPU:{i}' for i in range(len(full))]}"
+                f"{full}. Pass a different device for each replica, such as {[f'CPU:{i}' for i in range(len(full))]}"
             )
     return full

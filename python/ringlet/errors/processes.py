@@ -244,5 +244,5 @@ class DeadlineExceededError(TimeoutError):
       rank 1: ...
       rank 0, waiting in this call:
         ...
-    Allow more with timeout_seconds= or RINGLET_TIMEOUT_SECONDS.
+    Allow more time with timeout_seconds= or RINGLET_TIMEOUT_SECONDS.
     """

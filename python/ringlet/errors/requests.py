@@ -114,8 +114,8 @@ class PartitionError(ValueError):
     >>> import ringlet
     >>> ringlet.sharding.tile_views(np.zeros((4, 4)), (3, 1))
     Traceback (most recent call last):
-    ringlet.errors.PartitionError: cannot cut dimension 0 of shape (4, 4) into 3 equal tiles: 4 is not a multiple of 3.
-    Choose a divisor of 4, or pad the dimension to 6 first.
+    ringlet.errors.PartitionError: cannot divide dimension 0 of shape (4, 4) into 3 equal tiles: 4 is not a multiple of
+    3. Choose a divisor of 4, or pad the dimension to 6 first.
     """
 
 

@@ -217,4 +217,6 @@ def inboxes_with(labels: Sequence[int]) -> dict[int, Inbox]:
 
 def unsent_error() -> Exception:
     """Return the error of a message that was not sent before its rank left the group."""
-    return FailedPreconditionError("this rank left the group before the message was sent: wait() for the send first.")
+    return FailedPreconditionError(
+        "this rank left the group before the message was sent: call wait() on the send first."
+    )

@@ -214,7 +214,7 @@ class LocalChannel:
             yield
 
     def _gone(self) -> ChannelClosed:
-        return ChannelClosed(self.peer, self._closed or "is connected to the parent process, which has forked this one")
+        return ChannelClosed(self.peer, self._closed or "is connected to the parent process, not to this forked child")
 
     def _fail(self, reason: str) -> ChannelClosed:
         with contextlib.suppress(ChannelClosed), self._while_open():

@@ -117,7 +117,10 @@ def summary(endings: Sequence[Ending], received: int | None, num_workers: int) -
     left = _left_early(first, endings)
     if left is not None:
         line = f"worker {left.worker} of {num_workers} {ending_text(0)} while others waited for its next call"
-        hint = "all workers make the same calls: look for a loop that it leaves early, or a call that it skips"
+        hint = (
+            "all workers must make the same calls: look for a loop that this worker leaves early, or a call that "
+            "it skips"
+        )
         return [line + _others(first, endings), hint, *_folded(first, endings, [left])]
     waited = _WAITED.search(first_exception_line(first.words))
     if waited is not None and (late := _with_pids_in(waited[2], endings)):
@@ -173,7 +176,10 @@ def _was(workers: Sequence[int]) -> str:
 
 def _hint(first: Ending) -> str:
     if first.own_status == -signal.SIGKILL:
-        return "ringlet did not send it: the worker did, another program, or the kernel for lack of memory (see dmesg)"
+        return (
+            "ringlet did not send this signal: it came from the worker, another program, or the kernel when memory "
+            "ran out (see dmesg)"
+        )
     if not first.words and first.last_line:
         return f"its last line on standard error: {first.last_line[:_LONGEST_QUOTE]}"
     return ""

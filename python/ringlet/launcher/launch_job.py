@@ -140,7 +140,7 @@ class LaunchJob:
         pid, host, reason = worker.process.pid, socket.gethostname(), ending_text(worker.status)
         return WorkerLostError(
             f"{self._named(index)} (pid {pid} on {host}) {reason} before its function had returned. All workers were "
-            "stopped: see its output above.",
+            "stopped. See the output of that worker above.",
             index,
             host,
             pid,
@@ -164,7 +164,8 @@ class LaunchJob:
         return (
             f"{late} of {len(self._workers)} had not returned after {deadline}; all workers were stopped. Allow "
             "more time with timeout_seconds=; if workers wait for each other, pass "
-            'environment={"RINGLET_TIMEOUT_SECONDS": "5"}: their calls then raise an error that names the missing one'
+            'environment={"RINGLET_TIMEOUT_SECONDS": "5"}: their calls then raise an error that names the missing '
+            "worker"
         )
 
     # --- starting and stopping ----------------------------------------------------------------------------------------

@@ -61,9 +61,14 @@ def parsed_hosts(text: str) -> dict[str, int]:
     for part in text.split(","):
         name, _, number = part.strip().partition(":")
         if not name or not (number or "1").isdecimal() or not int(number or 1):
-            raise CommandError(f"--hosts is {text!r}: expected hosts with numbers of workers, such as node1:4,node2:4")
+            raise CommandError(
+                f"--hosts is {text!r}: expected hosts, each with its number of workers, such as node1:4,node2:4"
+            )
         if name in hosts:
-            raise CommandError(f"--hosts names {name} twice: add up its workers, as in {name}:{2 * int(number or 1)}")
+            raise CommandError(
+                f"--hosts names {name} twice: name it once, with all of its workers, as in "
+                f"{name}:{2 * int(number or 1)}"
+            )
         hosts[name] = int(number or 1)
     return hosts
 
@@ -73,7 +78,7 @@ def mpiexec_command(job: Job, environ: Mapping[str, str]) -> tuple[list[str], di
     beside = Path(sys.executable).with_name("mpiexec")
     program = str(beside) if beside.exists() else shutil.which("mpiexec")
     if program is None:
-        raise CommandError(f"--hosts requires MPI, and mpiexec is not installed: run {INSTALL} on every host")
+        raise CommandError(f"--hosts requires MPI, but mpiexec is not installed: run {INSTALL} on every host")
     version = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout
     if "Open MPI" not in version:
         name = version.strip().partition("\n")[0]

@@ -313,7 +313,11 @@ def close() -> None:
 def _stop(trace: Trace, error: OSError) -> None:
     if trace_hook.current is trace:
         trace_hook.current = None
-        _log.warning("tracing has stopped, and the program continues: %s: %s", trace.path or trace.folder, error)
+        _log.warning(
+            "tracing has stopped, and the program continues, because %s cannot be written: %s",
+            trace.path or trace.folder,
+            error,
+        )
 
 
 def _trace_child() -> None:

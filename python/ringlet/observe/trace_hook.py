@@ -59,7 +59,7 @@ def trace(folder: str | os.PathLike[str]) -> Iterator[str]:
     global current
     if current is not None:
         raise FailedPreconditionError(
-            f"this process is being traced to {current.folder} already: open one trace at a time, without RINGLET_TRACE"
+            f"this process is already being traced to {current.folder}: close that trace first, or unset RINGLET_TRACE"
         )
     opened = Trace(os.fspath(folder))
     opened.begin()

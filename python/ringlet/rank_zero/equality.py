@@ -62,7 +62,7 @@ def all_equal(value: Any, name: str = "the value") -> Literal[True]:
     Traceback (most recent call last):
     ringlet.errors.ValuesDifferError: the weights: not the same on all 2 replicas
       ['w'], float64[3]: at [2] replica 0 has 0.0, and replica 1 has 1.0
-    Check what each of them computes on its own: random numbers, data, updates that are not combined.
+    Check what each of them computes independently: random numbers, data, updates that are not combined.
     ...
     """
     is_replica = local_replica() is not None
@@ -111,7 +111,7 @@ def _error(found: list[Difference], name: str, kind: str, count: int) -> ValuesD
         [
             f"{name}: not the same on all {count} {kind}s",
             *lines,
-            "Check what each of them computes on its own: random numbers, data, updates that are not combined.",
+            "Check what each of them computes independently: random numbers, data, updates that are not combined.",
         ]
     )
     ranks = tuple(sorted({rank for difference in found for rank in difference.ranks}))

@@ -60,7 +60,7 @@ def _call_on_process(title: str, items: list[T], function: Callable[[Exchange, l
         return function(lambda rows: rows, items)
     if len(role.host_indices) < role.count:
         raise NotImplementedError(
-            f"{title}: the cluster has workers on several machines, which only a strategy connects: create the "
+            f"{title}: the cluster has workers on several machines, which only a strategy can connect: create the "
             "strategy first, or use a cluster on one machine"
         )
     with join_group(title, range(role.count)) as member, error_prefix(title):

@@ -51,7 +51,7 @@ def differences_between(exchange: Exchange, digests: list[ValueDigest], kind: st
         elif path in same_form:
             found.append(_difference(path, forms[0], None, [row[path][1] for row in rows], kind=kind))
         else:
-            shown = [form or "nothing there" for form in forms]
+            shown = [form or "no value" for form in forms]
             found.append(_difference(path, "", None, shown, kind=kind))
     return found
 

@@ -89,8 +89,8 @@ class Handshake:
         if other.num_ranks != self.num_ranks:
             return (
                 f"{you} was started with {job.size_text(other.num_ranks)}, but {me} with "
-                f"{job.size_text(self.num_ranks)}: start all with the same number; if these are two jobs, "
-                f"{job.KEEP_APART}."
+                f"{job.size_text(self.num_ranks)}: start all processes with the same number; if they belong to two "
+                f"jobs, {job.KEEP_APART}."
             )
         return None
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # Attributes of an ndarray that presuppose one block of memory, and their replacements.
 _ABSENT = {
-    "base": "Ask np.shares_memory(array, other)",
+    "base": "Use np.shares_memory(array, other)",
     "ctypes": "Use array.shards[0].ctypes, or np.asarray(array).ctypes",
     "data": "Use array.shards[0].data, or np.asarray(array).data",
     "dump": "Write pickle.dump(array, file), or np.save(file, array)",

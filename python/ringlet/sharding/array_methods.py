@@ -308,9 +308,9 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
             return x._derive(lambda buffer: buffer, x._layout)
         if np.dtype(dtype).itemsize != x.itemsize and x.shape and x._layout.cuts[-1].count > 1:
             raise ValueError(
-                f"elements of {x.itemsize} bytes cannot become elements of {np.dtype(dtype).itemsize} bytes along "
-                f"the last dimension, which is divided: {x.sharding}. Reshard the array so that its last dimension "
-                "is whole"
+                f"elements of {x.itemsize} bytes cannot become elements of {np.dtype(dtype).itemsize} bytes along the "
+                f"last dimension, which is divided: {x.sharding}. Reshard the array so that its last dimension is not "
+                "divided"
             )
         return x._derive(lambda buffer: buffer.view(dtype), x._layout)
 

@@ -60,7 +60,7 @@ def shard(array: ArrayLike, sharding: Sharding | NamedSharding, num_devices: int
         raise TypeError("a masked array would lose its mask: pass array.filled(0), or shard array.data and array.mask")
     if isinstance(array, Mapping):
         raise TypeError(
-            f"expected one array, got a {type(array).__name__} of {len(array)}: lay out each, "
+            f"expected one array, got a {type(array).__name__} of {len(array)}: shard each of them, as in "
             "{name: shard(array, sharding) for name, array in arrays.items()}"
         )
     group = group_of(sharding, num_devices)

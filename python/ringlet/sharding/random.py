@@ -98,17 +98,18 @@ class Generator:
                 size, args = args[count], (*args[:count], *args[count + 1 :])
             if kwargs.get("out") is not None or not kwargs.get("replace", True):
                 raise TypeError(
-                    f"{name} was given out= or replace=False, which are not supported: assign the result, "
-                    "x[...] = rng.random(x.shape, sharding=x.sharding), or take from rng.permutation(number)[:count]"
+                    f"{name} was given out= or replace=False, which are not supported. For out=, assign the result, as "
+                    "in x[...] = rng.random(x.shape, sharding=x.sharding); for replace=False, use "
+                    "rng.permutation(number)[:count]"
                 )
             length: tuple[int, ...] = ()
             if name in _VECTORS:
                 place, parameter = _VECTORS[name]
                 length = np.shape(kwargs.get(parameter, args[place] if place < len(args) else ()))
                 if len(length) != 1 or not length[0]:
-                    raise ValueError(f"{parameter} must have one dimension that is not empty, got shape {length}")
+                    raise ValueError(f"{parameter} must be a non-empty array of one dimension, got shape {length}")
                 if place and (shape := np.shape(kwargs.get("n", args[0] if args else ()))):
-                    raise ValueError(f"n must be one number for all vectors, got shape {shape}")
+                    raise ValueError(f"n must be a scalar, the number of trials of all vectors, got shape {shape}")
                 size = () if size is None else size
             return self._drawn(name, args, kwargs, _placed(name, size, sharding, (*args, *kwargs.values()), length))
 
@@ -151,8 +152,8 @@ class Generator:
             return np.take(x, np.argsort(keys, kind="stable"), axis)  # type: ignore[return-value]  # dispatched
         if whole_number(x) is None:
             raise TypeError(
-                f"permutation was given {shortened(x)}: expected a number or a ShardedArray. Shard the array first, "
-                "ringlet.sharding.shard(array, sharding)"
+                f"permutation was given {shortened(x)}: expected a number or a ShardedArray. Shard the array first "
+                "with ringlet.sharding.shard(array, sharding)"
             )
         keys = self.integers(_MOST_KEYS, size=x, sharding=sharding)
         return np.argsort(keys, kind="stable")  # type: ignore[return-value]  # dispatched
@@ -165,7 +166,8 @@ class Generator:
         shape, layout, group = place
         if group.member is not None and not self._is_seeded:
             raise ShardingError(
-                "each process would draw different numbers: on a mesh of several processes, pass a seed, default_rng(0)"
+                "each process would draw different numbers: on a mesh of several processes, pass a seed, as in "
+                "default_rng(0)"
             )
         call, self._num_calls = self._num_calls, self._num_calls + 1
         key = np.random.SeedSequence(self._entropy, spawn_key=(call,)).generate_state(2, np.uint64)
@@ -257,9 +259,7 @@ def _placed(name: str, size: Any, sharding: Any, parameters: Iterable[Any], leng
     sizes = size if isinstance(size, Iterable) else (size,)
     shape = tuple(whole if (whole := whole_number(each)) is not None else -1 for each in sizes)
     if min(shape, default=0) < 0:
-        raise ValueError(
-            f"{name} was given size={shortened(size)}: expected whole numbers of 0 or more. Write {example}"
-        )
+        raise ValueError(f"{name} was given size={shortened(size)}: expected integers of 0 or more. Write {example}")
     shape += length
     layout = layout_of(sharding, len(shape))
     if layout.is_partial:

@@ -140,7 +140,7 @@ class ShardedArray(ArrayMethods, Conversions):
         known = next((buffer for buffer in buffers if buffer is not None), None)
         if known is None:
             raise ShardingError(
-                f"this process does not own any of the {group}: create arrays on processes that own devices of the mesh"
+                f"this process does not own any of the {group}: create arrays in processes that own devices of the mesh"
             )
         made = cls._of_whole(known, layout, group)
         if layout.parts.count > 1 or any(buffer is not known for buffer in buffers):
@@ -215,7 +215,7 @@ class ShardedArray(ArrayMethods, Conversions):
             kinds = "transposed and reshaped arrays" if self._shape else "elements and other results without dimensions"
             raise ShardingError(
                 f"assignment destination is read-only: slices, {kinds} are values, not views. Write to the source "
-                "array, x[1:3] = value, or to a copy, array.copy()"
+                "array, as in x[1:3] = value, or to array.copy()"
             )
         if self._layout.is_partial:
             from ringlet.sharding.resharding.reshard import materialized

@@ -69,7 +69,9 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
     def create(cls, options: Any, backend_options: Any = None) -> RingletProcessGroup:
         """Create a group; called by ``torch.distributed``."""
         if backend_options is not None:
-            raise InvalidArgumentError(f"pg_options is {backend_options!r}: the ringlet backend has no options.")
+            raise InvalidArgumentError(
+                f"pg_options is {backend_options!r}: the ringlet backend has no options. Omit pg_options."
+            )
         return cls(
             options.store, options.group_rank, options.group_size, options.timeout, options.global_ranks_in_group
         )

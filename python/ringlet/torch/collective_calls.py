@@ -62,8 +62,8 @@ class CollectiveCalls:
         reductions = [reduction_of(_op(opts), tensor.dtype, self._size) for tensor in inputs]
         if len({reduction.op for reduction in reductions}) != 1:
             raise InvalidArgumentError(
-                f"all_reduce_coalesced got {len(inputs)} tensors: expected one or more, of one kind of dtype. Call "
-                "all_reduce for each."
+                f"all_reduce_coalesced got {len(inputs)} tensors: expected one or more, of one dtype. Call all_reduce "
+                "for each tensor."
             )
         return self._run("all_reduce", partial(self._all_reduce_many, inputs, reductions), tensors, opts)
 

@@ -62,8 +62,8 @@ class RingletWork(torch.distributed.Work):  # type: ignore[misc]
             if self._done.done():
                 raise
             late = DistBackendError(
-                f"the operation was not done within {seconds:g} s: another rank has not made its call. Allow more "
-                "with timeout=, or check what the other ranks execute."
+                f"the operation did not complete within {seconds:g} s: another rank has not made its call. Check what "
+                "the other ranks execute, or allow more time with timeout=."
             )
             if self._withdraw is None or self._withdraw(late):
                 raise late from error

@@ -56,7 +56,7 @@ def write_durably(folder: str, name: str, write: Callable[[str], Any]) -> str:
 
 def _with_target(error: OSError, number: int, folder: str, target: str) -> OSError:
     """Return an OSError with the same errno whose message adds the target and the remedy."""
-    remedy = "Files saved before are unchanged"
+    remedy = "Earlier files are unchanged"
     if number in _FULL:
         with suppress(OSError, AttributeError):
             free = os.statvfs(folder)

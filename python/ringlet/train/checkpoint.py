@@ -369,5 +369,9 @@ def _prefix_of(path: Any) -> str:
 def _with_advice(error: CheckpointCorruptError, path: str) -> CheckpointCorruptError:
     folder, name = os.path.split(path)
     good = newest_intact(folder or os.curdir, file_of(path), name.rpartition("-")[0])
-    advice = "its folder holds no intact one" if good is None else f"the newest intact one in its folder is {good}"
+    advice = (
+        "its folder holds no intact checkpoint"
+        if good is None
+        else (f"the newest intact checkpoint in its folder is {good}")
+    )
     return CheckpointCorruptError(f"{error}. Nothing was restored; {advice}", error.file, error.offset)

@@ -346,7 +346,7 @@ class CheckpointManager:
                 good = chief_choice(workers, good, self._directory)
             if good is None:
                 raise
-            warnings.warn(f"{error} Restoring that one instead: {good}", RuntimeWarning, stacklevel=3)
+            warnings.warn(f"{error} Restoring {good} instead", RuntimeWarning, stacklevel=3)
             check(self._checkpoint.restore(good))
             self._latest = good
             return good
@@ -395,5 +395,5 @@ def _whole_number(number: Any) -> int:
         return operator.index(value)
     except TypeError:
         raise TypeError(
-            f"checkpoint_number must be a whole number or a variable that holds one, got {number!r}: pass int(number)"
+            f"checkpoint_number must be an integer, or a variable that holds one, got {number!r}: pass int(number)"
         ) from None

@@ -71,7 +71,8 @@ class CheckpointOptions:
         for callback in self.experimental_write_callbacks or ():
             if len(inspect.signature(callback).parameters) > 1:
                 raise AssertionError(
-                    f"a write callback must take the path or nothing, got {callback!r}: define it with one parameter"
+                    f"a write callback must take the path, or no argument, got {callback!r}: define it with one "
+                    "parameter"
                 )
         if self.experimental_sharding_callback is not None:
             raise ValueError(

@@ -84,7 +84,7 @@ class CheckpointFile:
         shapes = {name: (code, shape) for name, code, shape in tensors}
         if checksum_of(texts, shapes) != texts["checksum"]:
             changed = "the header does not match its checksum"
-            self._refuse(_HEADER_AT, changed if version == FORMAT else f"{changed}; or {other}")
+            self._refuse(_HEADER_AT, changed if version == FORMAT else f"{changed}, or {other}")
         if version != FORMAT:
             raise InvalidArgumentError(
                 f"the checkpoint {self.path} cannot be read: {other}. Install the version that wrote it"
@@ -115,7 +115,9 @@ class CheckpointFile:
         """
         memory = bytes_of(array)
         if len(memory) != entry.size_bytes:
-            self._refuse(_HEADER_AT, f"'{entry.name}' has {entry.size_bytes} bytes, its shape {len(memory)}")
+            self._refuse(
+                _HEADER_AT, f"'{entry.name}' has {entry.size_bytes} bytes, but its shape requires {len(memory)}"
+            )
         crc = 0
         for begin in range(0, entry.size_bytes, _PIECE_BYTES):
             piece = memory[begin : begin + _PIECE_BYTES]

@@ -38,7 +38,7 @@ def check_tree(file: CheckpointFile, action: Callable[[], Any]) -> Any:
         return action()
     except (Malformed, RecursionError) as error:
         raise CheckpointCorruptError(
-            f"the checkpoint {file.path} is damaged: its tree is invalid: {error}", file.path, 8
+            f"the checkpoint {file.path} is damaged: its tree is invalid ({error})", file.path, 8
         ) from error
 
 
@@ -115,14 +115,14 @@ def inner(node: Node) -> Node:
     try:
         return node[1]
     except IndexError as error:
-        raise Malformed(f"an object without state: {node}") from error
+        raise Malformed(f"the object {node} has no state") from error
 
 
 def _entry(file: CheckpointFile, node: Node, place: int) -> Entry:
     try:
         return file.entries[node[place]]
     except (KeyError, TypeError, IndexError) as error:
-        raise Malformed(f"no tensor for {str(node)[:100]}") from error
+        raise Malformed(f"no tensor belongs to the node {str(node)[:100]}") from error
 
 
 def saved_variable(file: CheckpointFile, node: Node) -> SavedVariable:
@@ -153,7 +153,7 @@ def decode(file: CheckpointFile, node: Node, like: Any = None) -> Any:
     if kind is Kind.TENSOR:
         return _tensor(file, node, like)
     if kind in (Kind.STATE, Kind.STATE_DICT):
-        raise Malformed("an object with its own state inside a plain value")
+        raise Malformed("a plain value contains an object with its own state")
     return _container(file, node, kind, like)
 
 
@@ -185,15 +185,15 @@ def _container(file: CheckpointFile, node: Node, kind: Kind, like: Any) -> Any:
         try:
             return _ITEMS[kind](values)
         except TypeError as error:  # an element is unhashable
-            raise Malformed(f"{kind_name(kind)} with an invalid element: {error}") from error
+            raise Malformed(f"{kind_name(kind)} has an invalid element ({error})") from error
     if kind is Kind.DICT:
         known = like if isinstance(like, dict) else {}
         try:
             return {key: decode(file, child, known.get(key)) for key, child in children}
         except TypeError as error:
-            raise Malformed(f"a dict with an unhashable key: {error}") from error
+            raise Malformed(f"a dict has an unhashable key ({error})") from error
     if kind not in (Kind.NAMEDTUPLE, Kind.DATACLASS):
-        raise Malformed(f"{kind_name(kind)} where only values without state are allowed")
+        raise Malformed(f"{kind_name(kind)} is at a place where only values without state are allowed")
     fields = {name: decode(file, child, getattr(like, name, None)) for name, child in children}
     return rebuilt(like, fields, kind)
 

@@ -77,7 +77,9 @@ def known_state(folder: str, prefix: str = "", latest_filename: str = STATE_NAME
                 return state, True
             if state == last:
                 _log.warning(
-                    "%s names %s, which does not exist: using the checkpoint files instead", folder, state.latest
+                    "the state file of %s names %s, which does not exist: using the checkpoint files instead",
+                    folder,
+                    state.latest,
                 )
                 break
             last = state  # another program may have saved in the meantime and removed that checkpoint

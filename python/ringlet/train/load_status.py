@@ -118,7 +118,8 @@ class CheckpointLoadStatus:
             raise AssertionError(
                 f"Nothing except the root object matched a checkpointed value. {self._matches.path} contains: "
                 f"{listed(self._matches.unexpected) or 'nothing'}. The program contains: "
-                f"{listed(self._present()) or 'nothing'}. Use the attribute names of the program that saved it"
+                f"{listed(self._present()) or 'nothing'}. Use the attribute names of the program that saved the "
+                "checkpoint"
             )
         return self
 

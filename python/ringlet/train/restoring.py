@@ -154,7 +154,8 @@ class Restoration:
             (entry,) = entries_of(self._file, node)
             if tuple(present.shape) != entry.shape:
                 self.problems.append(
-                    f"{name_of(path)}: saved with the shape {entry.shape}, but has {tuple(present.shape)} here"
+                    f"{name_of(path)}: saved with shape {entry.shape}, but it has shape {tuple(present.shape)} in the "
+                    "program"
                 )
         elif kind is saved and kind is not None:
             here = dict(children_of(present, kind))
@@ -186,12 +187,13 @@ class Restoration:
         if not self.problems and not (is_strict and (self.missing or self.unexpected)):
             return
         lines = [*self.problems, *(f"{name}: is not in the file" for name in self.missing)]
-        lines += [f"{name}: is in the file, and not in the program" for name in self.unexpected]
+        lines += [f"{name}: is in the file, but not in the program" for name in self.unexpected]
         shown = "\n  ".join(lines[:_MOST_SHOWN])
         more = f"\n  and {len(lines) - _MOST_SHOWN} more" if len(lines) > _MOST_SHOWN else ""
         raise InvalidArgumentError(
-            f"the checkpoint {self._file.path} cannot be restored, so nothing was changed:\n  {shown}{more}\n"
-            "Create the objects as they were when it was saved, or omit those that differ"
+            f"the checkpoint {self._file.path} cannot be restored, so nothing was changed:\n  {shown}{more}\nCreate "
+            "the objects as they were when the checkpoint was saved, or omit "
+            f"{'strict=True and ' if is_strict else ''}the objects that differ"
         )
 
     # --- changing -----------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ def safetensors() -> Any:
     try:
         library = importlib.import_module("safetensors")
     except ModuleNotFoundError as error:
-        raise _missing("is not installed here") from error
+        raise _missing("is not installed") from error
     if not hasattr(library, "TensorSpec"):
         raise _missing(f"is installed as version {library.__version__}, but checkpoints need 0.8 or newer")
     return library

@@ -95,8 +95,9 @@ def restore_together(
     for number, each in enumerate(described):
         if each["folder"] == described[0]["folder"] and each["saved"] != described[0]["saved"]:
             raise FailedPreconditionError(
-                f"workers 0 and {number} have read different files from {path}, so nothing was changed: one file was "
-                "overwritten meanwhile, or their disks differ. Restore again, from a folder that all workers share"
+                f"workers 0 and {number} have read different files from {path}, so nothing was changed: the file was "
+                "overwritten meanwhile, or the workers do not share a file system. Restore again, from a folder that "
+                "all workers share"
             )
     assert found is not None  # without a result, exchange_messages() would have raised an error
     try:

@@ -63,7 +63,9 @@ class FolderState:
         timestamps = tuple([float(value) for value in fields.get("all_model_checkpoint_timestamps", ())])
         preserved = [float(value) for value in fields.get("last_preserved_timestamp", ())]
         if len(fields.get("model_checkpoint_path", ())) != 1 or (timestamps and len(timestamps) != len(paths)):
-            raise ValueError("expected one newest checkpoint, and a timestamp for each checkpoint or none")
+            raise ValueError(
+                "expected one newest checkpoint, and either a timestamp for each checkpoint or no timestamps"
+            )
         return cls(_text(fields["model_checkpoint_path"][0]), paths, timestamps, preserved[-1] if preserved else None)
 
 

@@ -242,8 +242,9 @@ class TerminationNotice:
         _ending.clear()
         if threading.current_thread() is not threading.main_thread() and watch is None:
             raise ValueError(
-                f"SIGTERM is handled by the main thread only, but this is the thread "
-                f"{threading.current_thread().name!r}: call this in the main thread, or pass a termination_watcher_fn"
+                "SIGTERM is handled by the main thread only, but this is the thread "
+                f"{threading.current_thread().name!r}: create the handler in the main thread, or pass a "
+                "termination_watcher_fn"
             )
         self._is_over, self._log = threading.Event(), _logs.mine
         self._log.begin(self._is_over)

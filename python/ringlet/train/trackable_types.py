@@ -144,11 +144,11 @@ def refusal(value: Any, name: str) -> str:
         return f"{name} is a masked array: save its data and its mask, each under its own name"
     shown = repr(value)
     remedy = (
-        f"Write {name}=vars({name}) to save its attributes, or give" if getattr(value, "__dict__", None) else "Give"
+        f"Write {name}=vars({name}) to save its attributes, or define" if getattr(value, "__dict__", None) else "Define"
     )
     return (
         f"`Checkpoint` was expecting {name} to be a trackable object, got {shown[:200]} of type "
         f"{type(value).__name__}: these are variables, numbers, text, bytes, None, arrays, lists, tuples, dictionaries "
         "and dataclasses of these, and objects with the methods get_state and set_state, or state_dict and "
-        f"load_state_dict. {remedy} the class such methods"
+        f"load_state_dict. {remedy} such methods in the class"
     )

@@ -57,7 +57,9 @@ class DistributedValues(Generic[T_co]):
             )
         self._values = tuple(values)
         if not self._values:
-            raise ValueError(f"a {type(self).__name__} needs the components of at least one replica, got none")
+            raise ValueError(
+                f"a {type(self).__name__} requires the component of at least one replica, got an empty list"
+            )
 
     @property
     def values(self) -> tuple[T_co, ...]:

@@ -31,7 +31,7 @@ def converted(value: Any, dtype: DTypeLike | None, copy: bool | None) -> Array:
     if array is not plain_value:
         if copy is False:
             raise ValueError(
-                f"{plain_value.dtype} cannot be converted to {array.dtype} without a copy: leave out copy=False"
+                f"{plain_value.dtype} cannot be converted to {array.dtype} without a copy: omit copy=False"
             )
         return array
     return array.copy() if copy else array

@@ -53,6 +53,6 @@ class PerReplica(OpaqueValue, DistributedValues[T_co]):
     def _remedy(self) -> str:
         return (
             f"it has {len(self._values)} components and no single value. Pass it to strategy.run(fn, args=(value,)), "
-            "combine it with strategy.reduce('MEAN', value, axis=None) or strategy.gather(value, axis=0), or take one "
-            "of value.values"
+            "combine it with strategy.reduce('MEAN', value, axis=None) or strategy.gather(value, axis=0), or use one "
+            "element of value.values"
         )

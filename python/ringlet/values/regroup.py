@@ -148,7 +148,7 @@ def leaf_columns(
     owners of the values, such as "replica".
     """
     leaves, shape = nest.flatten(components[0])
-    text = f"{call} of components that are different structures"
+    text = f"{call} of components with different structures"
     remedy = f"Pass the same nested structure on every {whose}"
     return _columns(leaves, shape, components, text, remedy, whose=whose), shape
 
@@ -162,7 +162,7 @@ def _columns(
             columns.append(nest.same_structure_leaves(shape, value))
         except ValueError as error:
             raise ValueError(
-                f"{text}: {whose} 0 {nest.describe(shape)}, {whose} {number} {nest.describe(_shape_of(value))}, with * "
-                f"for each value. {remedy}"
+                f"{text}: {whose} 0 has {nest.describe(shape)}, {whose} {number} has "
+                f"{nest.describe(_shape_of(value))}, where * stands for a value. {remedy}"
             ) from error
     return list(zip(*columns, strict=True))

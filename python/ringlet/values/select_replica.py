@@ -139,5 +139,5 @@ def _leaf_column(leaf: Any, num_replicas: int) -> Sequence[Any]:
 def _refuse(value: DistributedValues[Any], num_replicas: int) -> NoReturn:
     raise ValueError(
         f"a {type(value).__name__} with {len(value.values)} components cannot be split over {num_replicas} replicas: "
-        "another strategy created it. Create it with the strategy that runs this function"
+        "another strategy created this value. Create the value with the strategy that runs this function"
     )

@@ -55,7 +55,8 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
             if dtype not in ML_NAMES:
                 raise error from None
             raise TypeError(
-                f"the dtype {dtype!r} belongs to the package ml_dtypes, which is not installed: pip install ml_dtypes"
+                f"the dtype {dtype!r} is defined by the package ml_dtypes, which is not installed: pip install "
+                "ml_dtypes"
             ) from None
         found = getattr(package, dtype, None)
         if not isinstance(found, type):

@@ -88,9 +88,9 @@ def test_a_task_that_there_is_not_is_an_error(resolver):
 
 @pytest.mark.parametrize("count", [0, -1, 1000, True, "2", 1.5])
 def test_numbers_of_tasks_that_cannot_be_are_refused(count):
-    with pytest.raises(InvalidArgumentError, match=r"workers is .*: expected a whole number from 1 to"):
+    with pytest.raises(InvalidArgumentError, match=r"workers is .*: expected an integer from 1 to"):
         LocalClusterResolver(count, 1)
-    with pytest.raises(InvalidArgumentError, match=r"ps is .*: expected a whole number from 1 to"):
+    with pytest.raises(InvalidArgumentError, match=r"ps is .*: expected an integer from 1 to"):
         LocalClusterResolver(1, count)
 
 

@@ -74,7 +74,9 @@ def test_gpus_are_counted_by_nvidia_smi_where_nothing_else_says(tmp_path):
 
 
 def test_a_program_that_cannot_count_gpus_is_an_error_that_says_what_to_give(tmp_path):
-    with pytest.raises(RuntimeError, match=r"number of GPUs from nvidia-smi.*gpus_per_node=; 0 for no GPUs"):
+    with pytest.raises(
+        RuntimeError, match=r"number of GPUs from nvidia-smi.*gpus_per_node=, or gpus_per_node=0 without GPUs"
+    ):
         SlurmClusterResolver(environ=nvidia_smi(tmp_path, "exit 3"))
 
 
@@ -93,7 +95,7 @@ def test_a_variable_that_is_missing_is_named_with_those_that_are_there(name):
         ({"SLURM_PROCID": "x"}, {}, ValueError, "SLURM_PROCID is not a number"),
         ({"SLURM_PROCID": "-1"}, {}, ValueError, "SLURM_PROCID is -1"),
         ({"SLURM_PROCID": "9"}, {}, RuntimeError, "SLURM_PROCID is 9, but there are 3 tasks"),
-        ({"SLURM_STEP_NODELIST": ""}, {}, ValueError, "the step has no hosts"),
+        ({"SLURM_STEP_NODELIST": ""}, {}, ValueError, "the job step has no hosts"),
         ({"SLURM_STEP_NODELIST": "n[1-"}, {}, ValueError, "Invalid hostlist"),
         ({}, {"jobs": {"worker": 4}}, RuntimeError, "Requested 4 tasks but only 3 were assigned. jobs= is"),
         ({}, {"gpus_per_node": 1, "gpus_per_task": 1}, RuntimeError, "Requested more GPUs per node than available. 2"),

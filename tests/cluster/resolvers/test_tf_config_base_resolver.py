@@ -39,7 +39,7 @@ def test_a_task_of_the_program_goes_before_the_one_of_the_configuration():
     resolver = FileResolver("worker", 0)
     assert (resolver.task_type, resolver.task_id, resolver.master()) == ("worker", 0, "a:1")
     resolver.task_id = 7
-    with pytest.raises(ClusterConfigError, match=r"No task with index 7 in job 'worker': it has 0, 1$"):
+    with pytest.raises(ClusterConfigError, match=r"No task with index 7 in job 'worker'; its tasks: 0, 1$"):
         resolver.master()
 
 

@@ -96,7 +96,7 @@ def test_a_task_that_the_cluster_does_not_have_is_a_fault_of_the_variable(config
 
 def test_a_task_that_the_program_asks_for_in_vain_is_no_fault_of_the_variable():
     resolver = TFConfigClusterResolver(environ=environ(cluster=CLUSTER, task=TASK))
-    with pytest.raises(ClusterConfigError, match=r"No task with index 9 in job 'worker': it has 0, 1$"):
+    with pytest.raises(ClusterConfigError, match=r"No task with index 9 in job 'worker'; its tasks: 0, 1$"):
         resolver.master("worker", 9)
 
 

@@ -89,7 +89,7 @@ def test_a_long_wait_for_another_host_is_reported(monkeypatch, caplog):
         return member.all_reduce(np.ones(3))[0]
 
     assert run_on_hosts([1, 1], step) == [2, 2]
-    assert "call 1 of rank 0 (host host0) waited 0.3 s for rank 1 (host host1); it continues" in caplog.text
+    assert "call 1 of rank 0 (host host0) waited 0.3 s for rank 1 (host host1); still waiting" in caplog.text
 
 
 def test_a_rank_that_raises_in_a_with_block_aborts_all():

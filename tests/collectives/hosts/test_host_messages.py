@@ -197,7 +197,7 @@ def test_ranks_of_a_new_group_follow_their_keys():
 
 def test_keys_that_mix_the_ranks_of_hosts_are_refused():
     def step(member):
-        with pytest.raises(InvalidArgumentError, match=r"has the ranks \[0, 2, 1\].*must be consecutive"):
+        with pytest.raises(InvalidArgumentError, match=r"would have the ranks \[0, 2, 1\].*must be consecutive"):
             member.split(0, key=[0, 2, 1][member.rank])
         return int(member.all_reduce(1))
 

@@ -103,7 +103,10 @@ def test_the_spec_of_an_iterator_is_not_known_because_reading_it_would_lose_an_e
 
 
 def test_the_spec_of_nothing_is_an_error():
-    with pytest.raises(InvalidArgumentError, match="is empty, so its element specs are unknown"):
+    with pytest.raises(
+        InvalidArgumentError,
+        match=r"is empty, so its element specs are unknown\. Pass an iterable",
+    ):
         _ = DistributedDataset(Afresh(), 2).element_spec
     assert list(DistributedDataset([], 2)) == []
 

@@ -84,7 +84,7 @@ def test_an_iterator_continues_where_its_state_was_taken(taken):
 
 
 def test_there_is_one_size_more_than_boundaries():
-    with pytest.raises(InvalidArgumentError, match="2 sizes and 2 boundaries"):
+    with pytest.raises(InvalidArgumentError, match="2 batch sizes and 2 boundaries"):
         Dataset.range(3).bucket_by_sequence_length(lambda x: x, [3, 5], [2, 2])
 
 

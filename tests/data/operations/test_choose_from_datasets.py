@@ -30,7 +30,7 @@ def test_choices_of_datasets_without_elements_may_be_passed_over():
 
 @pytest.mark.parametrize("choice", [2, -1])
 def test_a_choice_must_name_a_dataset(choice):
-    with pytest.raises(InvalidArgumentError, match="the positions in datasets are 0 to 1"):
+    with pytest.raises(InvalidArgumentError, match="the indices of datasets are 0 to 1"):
         choose([0, choice])
 
 

@@ -44,7 +44,7 @@ def test_none_is_a_component_and_not_an_element():
     dataset = Dataset.from_tensors((1, {"b": None})).repeat(2)
     assert list(dataset) == [(1, {"b": None})] * 2
     assert dataset.element_spec == (TensorSpec([], np.int64), {"b": NoneTensorSpec()})
-    with pytest.raises(InvalidArgumentError, match="only a component may be None"):
+    with pytest.raises(InvalidArgumentError, match="Only components may be None"):
         Dataset.from_tensors(None)
 
 

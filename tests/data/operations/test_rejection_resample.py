@@ -87,16 +87,16 @@ def test_it_goes_on_from_a_state(initial):
 @pytest.mark.parametrize("wrong", [[0.5, 0.6], [-0.5, 1.5], [[0.5, 0.5]], [], [np.nan, 1.0], ["a", "b"]])
 def test_shares_are_one_for_each_class_and_1_together(wrong):
     dataset = Dataset.range(3)
-    with pytest.raises(InvalidArgumentError, match="target_dist must hold one share for each class"):
+    with pytest.raises(InvalidArgumentError, match="target_dist must hold one probability for each class"):
         dataset.rejection_resample(lambda _: 0, wrong)
-    with pytest.raises(InvalidArgumentError, match="initial_dist must hold one share for each class"):
+    with pytest.raises(InvalidArgumentError, match="initial_dist must hold one probability for each class"):
         dataset.rejection_resample(lambda _: 0, [0.5, 0.5], wrong)
 
 
 def test_both_distributions_have_the_same_classes():
     with pytest.raises(
         InvalidArgumentError,
-        match="target_dist and initial_dist must have one share for each class, got 2 and 1 shares",
+        match="target_dist and initial_dist must have one probability for each class, got 2 and 1 probabilities",
     ):
         Dataset.range(3).rejection_resample(lambda _: 0, [0.5, 0.5], [1.0])
 

@@ -62,7 +62,7 @@ def test_a_filling_of_another_type_is_refused():
 
 
 def test_types_without_arrays_are_refused_with_what_to_do():
-    with pytest.raises(InvalidArgumentError, match=r"has the type struct.* Leave it out with columns="):
+    with pytest.raises(InvalidArgumentError, match=r"has the type struct.* Omit the column with columns="):
         column_array(pa.array([{"a": 1}]), "x", None, "file")
 
 

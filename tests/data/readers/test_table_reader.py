@@ -37,7 +37,7 @@ def test_no_files_have_no_columns(tmp_path):
 
 
 def test_columns_are_names():
-    with pytest.raises(TypeError, match=r"columns must be names, got \[1\]"):
+    with pytest.raises(TypeError, match=r"columns must be a list of names, got \[1\]"):
         column_names([1])
     with pytest.raises(InvalidArgumentError, match=r"columns=\[\] selects nothing"):
         column_names([])

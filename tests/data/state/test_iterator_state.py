@@ -47,7 +47,7 @@ def test_seeds_functions_and_numbers_of_threads_may_differ():
 
 @pytest.mark.parametrize("state", [None, {}, [], {"version": 1}])
 def test_what_is_no_state_is_refused(state):
-    with pytest.raises(InvalidArgumentError, match="a result of get_state of an iterator"):
+    with pytest.raises(InvalidArgumentError, match=r"a result of get_state\(\) of an iterator"):
         iter(Dataset.range(3)).set_state(state)
 
 

@@ -25,8 +25,8 @@ LINES = {
     "cluster": Line(
         "problem",
         "ClusterConfigError: a text that is longer than what fits in one line of a terminal, as errors are.",
-        "A job stops with this error.",
-        "Correct what the error names.",
+        "A job fails with this error.",
+        "Correct the setting that the error names.",
     ),
 }
 LAYOUT = """\
@@ -34,8 +34,8 @@ ok       cores          2: affinity mask of 2. By default a job here has 2 repli
 note     open files     limit of 64. Enough for a job of 16 processes.
                         -> ulimit -n 4096
 problem  cluster        ClusterConfigError: a text that is longer than what fits in one line of a terminal, as
-                        errors are. A job stops with this error.
-                        -> Correct what the error names."""
+                        errors are. A job fails with this error.
+                        -> Correct the setting that the error names."""
 
 
 def run(*arguments, command=DOCTOR, environ=None, **options):

@@ -80,7 +80,7 @@ rank  pid         state
 0     7           for 1.5 s in call 6, barrier(), in step (train.py:9), waits for ranks 1, 2
 1     7           idle for 2 s after call 5, all_reduce(SUM, float32[3]), which raised an error, in step (train.py:7)
 2     8 (exited)  idle for 500 ms after call 5, all_gather(float32[3], axis=0)
-                  2 records were being written and are left out
+                  2 records were being written and are omitted
 -     9           has made no call
 
 group ffffffff, ranks 0 to 2
@@ -118,7 +118,7 @@ def test_the_whole_report(monkeypatch, capsys):
 def test_without_running_jobs_the_list_is_an_error(monkeypatch, capsys):
     monkeypatch.setattr(inspect_command, "_memories", lambda: iter(()))
     assert main(["inspect"]) == main(["top"]) == 2
-    assert "no running process of this user has made a group of ranks" in capsys.readouterr().err
+    assert "no running process of this user has a group of ranks" in capsys.readouterr().err
 
 
 # A program that holds a recorder of another version until its input ends.
@@ -217,7 +217,7 @@ def test_a_process_without_a_recorder_is_a_named_error(capsys):
             assert main(["inspect", str(process.pid)]) == 2
         finally:
             process.kill()
-    assert f"process {process.pid} has no flight recorder: it has made no group" in capsys.readouterr().err
+    assert f"process {process.pid} has no flight recorder: it has not created a group" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="changes its user")

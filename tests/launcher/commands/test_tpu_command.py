@@ -178,7 +178,7 @@ def test_without_matplotlib_a_png_is_refused_with_what_to_install(capsys, monkey
             "Write --computation-shape 1,1,1,1 for whole chips, or add --no-m",
         ),
         (["v4-32", "--replicas", "33"], "--replicas 33: v4-32 has room for 16 replicas of 1 chip. Write --replicas 16"),
-        (["v4-32", "--replicas", "0"], "--replicas 0: expected a whole number, at least 1. Write --replicas 2"),
+        (["v4-32", "--replicas", "0"], "--replicas 0: expected an integer, at least 1. Write --replicas 2"),
         (["v4-32", "--replicas", "two"], "--replicas two"),
         (
             ["v4-32", "--order", "ring", "--replicas", "3"],
@@ -190,7 +190,10 @@ def test_without_matplotlib_a_png_is_refused_with_what_to_install(capsys, monkey
         (["v4-32", "--busiest", "x", "--all-reduce", "1GiB"], "--busiest x"),
         (["v4-32", "--slices", "2", "--broadcast", "1GiB"], "broadcast has no schedule over several slices"),
         (["v4-128", "--twisted"], "cannot form a twisted torus: the sides must be n x n x 2n"),
-        (["v3-8", "--megacore"], "cannot form one device; only v4 and v5p chips support this. Write ringlet tpu v3-8"),
+        (
+            ["v3-8", "--megacore"],
+            "form one device; only v4 and v5p chips support this. Omit --megacore: ringlet tpu v3-8",
+        ),
         (["v5e-16", "--draw", "a.pdf"], "'a.pdf' is not an .svg or .png file. Write 'ringlet tpu SLICE --draw'"),
         (["--draw", "v5e-16"], "'v5e-16' is not an .svg or .png file"),
         (

@@ -76,9 +76,9 @@ rank  pid  time    compute  communication  waiting  input  calls  bytes  waits m
 0     7    100 ms  59.0%    2.0%           29.0%    0.0%   2      24     rank 1 (100%)
 1     8    100 ms  93.0%    2.0%           0.0%     5.0%   2      24
 the others waited longest for rank 1: 29 ms in total
-asynchronous calls took 20 ms, of which the program did not wait for 50%
+asynchronous calls took 20 ms, 50% of which overlapped with the program
 3 events are missing, because there were too many to write
-1 of 2 files have no end: their processes are running, or were killed
+1 of 2 files are incomplete: their processes are running, or were killed
 """
 
 
@@ -159,9 +159,9 @@ def test_other_files_and_earlier_jobs_of_a_folder_are_skipped_with_a_line(folder
         ("{}", "the file is not a trace that RINGLET_TRACE has written"),
         (b"\xff\xfe\x00", "the file is not a trace"),
         ('[\n{"ph":"M","name":"ringlet","args":{"version":2}}', "has version 2, but this installation reads version 1"),
-        ("{DAMAGED", "is damaged in line 3"),
+        ("{DAMAGED", "is damaged at line 3"),
         ('{"ph":"X","ts":1}', "is damaged: an event lacks 'tid'"),
-        ("3", "is damaged in line 3"),
+        ("3", "is damaged at line 3"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_a_named_error(tmp_path, text, expected, capsys):

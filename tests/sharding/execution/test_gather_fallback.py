@@ -96,7 +96,7 @@ def test_what_is_on_every_device_is_no_gather():
     ("call", "advice"),
     [
         (np.linalg.svd, r"for full_matrices=True or hermitian=True\. Pass full_matrices=False, which has one"),
-        (lambda x: np.save(io.BytesIO(), x), r"a file has the whole array\. Write np\.save\(path, x\.numpy\(\)\)"),
+        (lambda x: np.save(io.BytesIO(), x), r"a file holds the whole array\. Write np\.save\(path, x\.numpy\(\)\)"),
         (lambda x: np.savez(io.BytesIO(), x), r"Write np\.savez\(path, x=x\.numpy\(\)\)"),
     ],
 )

@@ -29,7 +29,7 @@ def test_a_text_with_a_letter_changed_is_read_or_refused_with_its_place(sharding
     try:
         found = Sharding.parse(changed)
     except ShardingError as error:
-        found_at, is_right = int(re.search(r"at position (\d+) ", str(error))[1]), False
+        found_at, is_right = int(re.search(r"at position (\d+): ", str(error))[1]), False
     else:
         found_at, is_right = 0, Sharding.parse(str(found)) == found
     assert is_right or 0 <= found_at <= len(changed)
@@ -78,7 +78,7 @@ def test_any_other_text_is_refused(text):
     ],
 )
 def test_a_refusal_shows_the_place(text, position, reason):
-    with pytest.raises(ShardingError, match=f"at position {position} {reason}") as caught:
+    with pytest.raises(ShardingError, match=f"at position {position}: {reason}") as caught:
         Sharding.parse(text)
     *_, shown, mark = str(caught.value).splitlines()
     assert shown == f"  {text}"
@@ -93,7 +93,7 @@ def test_of_a_long_text_the_part_around_the_place_is_shown():
 
 
 def test_a_device_that_there_is_not_is_refused():
-    with pytest.raises(ShardingError, match="position 16 device 4 does not exist: there are 4 devices"):
+    with pytest.raises(ShardingError, match="position 16: device 4 does not exist: there are 4 devices"):
         Sharding.parse("{maximal device=4}", 4)
 
 

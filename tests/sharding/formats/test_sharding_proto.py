@@ -85,7 +85,7 @@ def test_other_bytes_are_refused(data):
         ("080122 02 0001", r"is MAXIMAL but has devices \[0, 1\]"),
         ("0801220affffffffffffffffff01", "device -1 does not exist"),
         ("08031a0202024a0105520100", r"a grid of \[5\] devices for \[2, 2\] tiles"),
-        ("08031a0202024a020202520100", r"reads axes \[0\] of a grid of \[2, 2\] devices"),
+        ("08031a0202024a020202520100", r"has the axis order \[0\] for a grid of \[2, 2\] devices"),
         ("08031a0202022203000102", "there are 3 devices for 4 tiles"),
         ("08031a020202220400010203420101", "last_tile_dims are"),
         ("08031a020202220400010203420109", r"last_tile_dims are \[9\]"),

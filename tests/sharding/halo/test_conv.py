@@ -154,10 +154,27 @@ def test_shared_and_copied_memory_give_the_same_bits(dtype, rows):
         ((2, 4, 8), (4, 2, 3), {"feature_group_count": 2, "batch_group_count": 2}, "at least one of them 1"),
         ((1, 4, 8), (2, 4, 3), {"feature_group_count": "2"}, "feature_group_count is '2' and"),
         ((1, 4, 8), (2, 4, 3), {"lhs_dilation": 2}, "'SAME' is ambiguous with lhs_dilation 2"),
-        ((1, 4, 8), (2, 4, 3), {"lhs_dilation": "two"}, "lhs_dilation is 'two': expected 1 whole numbers"),
-        ((1, 4, 8), (2, 4, 3), {"lhs_dilation": {2: 1}}, r"lhs_dilation is \{2: 1\}: expected 1 whole numbers"),
+        (
+            (1, 4, 8),
+            (2, 4, 3),
+            {"lhs_dilation": "two"},
+            "lhs_dilation is 'two': expected an integer of 1 or more, or a sequence of 1",
+        ),
+        (
+            (1, 4, 8),
+            (2, 4, 3),
+            {"lhs_dilation": {2: 1}},
+            r"lhs_dilation is \{2: 1\}: expected an integer of 1 or "
+            r"more, or a sequence of 1",
+        ),
         ((1, 4, 8), (2, 4, 3), {"dimension_numbers": {"NCH"}}, r"dimension_numbers \{'NCH'\} do not name each"),
-        ((1, 4, 8), (2, 4, 3), {"rhs_dilation": (1, 2)}, r"rhs_dilation is \(1, 2\): expected 1 whole numbers"),
+        (
+            (1, 4, 8),
+            (2, 4, 3),
+            {"rhs_dilation": (1, 2)},
+            r"rhs_dilation is \(1, 2\): expected an integer of 1 or "
+            r"more, or a sequence of 1",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_refused(x, kernel, options, message):
@@ -168,7 +185,11 @@ def test_what_does_not_go_together_is_refused(x, kernel, options, message):
 @pytest.mark.parametrize("wrong", [True, 1.0, np.float32(1)])
 def test_a_number_that_only_equals_a_whole_one_is_refused_whatever_was_convolved_before(wrong):
     conv_general(np.ones((1, 1, 5)), np.ones((1, 1, 3)), np.array(1), "SAME")
-    with pytest.raises(ValueError, match=rf"window_strides is \({wrong},\): expected 1 whole numbers"):
+    with pytest.raises(
+        ValueError,
+        match=rf"window_strides is \({wrong},\): expected an integer of 1 or more, or a "
+        rf"sequence of 1",
+    ):
         conv_general(np.ones((1, 1, 5)), np.ones((1, 1, 3)), (wrong,), "SAME")
 
 

@@ -148,7 +148,7 @@ def test_a_specification_has_no_more_entries_than_an_array_has_dimensions():
         MESH.sharding("x", None, None).for_ndim(2)
 
 
-@pytest.mark.parametrize(("owner", "reason"), [([0, 2], "the rank, 0 to 1,"), ([0], "each of 2 devices")])
+@pytest.mark.parametrize(("owner", "reason"), [([0, 2], "list the ranks, 0 to 1,"), ([0], "own the 2 devices")])
 def test_each_device_is_of_a_process_that_there_is(owner, reason):
     with pytest.raises(ShardingError, match=reason):
         Mesh({"x": 2}, member=SimpleNamespace(rank=0, num_ranks=2), owner=owner)
@@ -162,5 +162,5 @@ def test_who_has_devices_needs_a_member():
 
 
 def test_axes_in_two_mappings_are_refused_with_the_one_to_write():
-    with pytest.raises(ShardingError, match=r"expected one, Mesh\(\{'x': 4, 'y': 2\}\)"):
+    with pytest.raises(ShardingError, match=r"expected one, as in Mesh\(\{'x': 4, 'y': 2\}\)"):
         Mesh({"x": 4}, {"y": 2})

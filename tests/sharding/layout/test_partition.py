@@ -47,7 +47,7 @@ def test_numbers_of_numpy_are_numbers():
         ((4, 4), (0, 4), r"\(0\). Received: 4. Write 1 for a dimension that is not divided"),
         ((4, 4), (2, 2), r"\(=8\). Received `partition_dimensions`=\(2, 2\), and their product is 4"),
         ((None, 4), (0, 4), "their product is 0"),
-        ((8, 8), (-2, -4), "can only be divided into 1 tile or more"),
+        ((8, 8), (-2, -4), "can only be divided into one or more tiles"),
         ((7, 8), (2.5, 4), r"\(2.5\). Received: 7. Write 1"),
         ((8, 8), (4.0, 4), r"\(=8\). Received `partition_dimensions`=\(4.0, 4\), and their product is 16.0"),
     ],
@@ -62,7 +62,7 @@ def test_the_first_check_that_fails_is_told(shape, parts, message):
     ["ab", None, 8, {2, 4}, {2: 1, 4: 1}, iter([2, 4]), np.array(8), [None, 8], [True, 8], [2.0, 4], [[2], [4]]],
 )
 def test_what_is_no_list_of_whole_numbers_is_refused(parts):
-    with pytest.raises(TypeError, match="expected a list of whole numbers"):
+    with pytest.raises(TypeError, match="expected a list of integers"):
         check_partition((8, 8), parts, 8)
 
 

@@ -65,8 +65,8 @@ BAD: list[tuple[Any, Any, type[Exception], str]] = [
     ((4, 6), (2,), PartitionError, r"has 2 dimensions and partition_dimensions 1 entries"),
     ((4, 6), (2, 0), PartitionError, "into 0 tiles"),
     ((4, 6), (2, -2), PartitionError, "into -2 tiles"),
-    ((4, 6), (2, 1.5), PartitionError, "expected 2 whole numbers"),
-    ((4, 6), 4, PartitionError, "expected 2 whole numbers"),
+    ((4, 6), (2, 1.5), PartitionError, "expected a sequence of 2 integers"),
+    ((4, 6), 4, PartitionError, "expected a sequence of 2 integers"),
     ((4,), (2**62,), PartitionError, "is not a multiple"),
 ]
 

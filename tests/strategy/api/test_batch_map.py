@@ -115,8 +115,8 @@ def test_ctrl_c_ends_it():
     [
         ((), {}, ValueError, r"equal numbers of rows, got \[\]: write map\(fn, array\)"),
         ((np.zeros(3), np.zeros(4)), {}, ValueError, r"got \[3, 4\]"),
-        (([1, 2],), {}, TypeError, r"got 1 of type int, which has no rows: write np\.asarray.* of all rows$"),
-        ((np.zeros(3), 2), {}, TypeError, r"of all rows, and batch_size=2 for the rows of a batch$"),
+        (([1, 2],), {}, TypeError, r"got 1 of type int, which has no rows: write np\.asarray.* shared by all rows$"),
+        ((np.zeros(3), 2), {}, TypeError, r"shared by all rows, and batch_size=2 for the number of rows in a batch$"),
         (([np.zeros(3)] * 8,), {}, InvalidArgumentError, r"arrays\[0\] is a list of 8 arrays.*np\.stack\(images\)"),
         ((np.zeros(3), [np.zeros(3), 1]), {}, InvalidArgumentError, r"arrays\[1\] is a list of 2"),
         ((np.zeros(3),), {"k": 3}, TypeError, r"argument 'k': write functools\.partial\(fn, k=\.\.\.\)"),
@@ -137,7 +137,7 @@ def test_bad_arguments_are_refused(arrays, options, kind, message):
 def test_results_that_cannot_be_joined_are_refused():
     with pytest.raises(ValueError, match=r"2 batches cannot be joined along axis 0: .*np\.array\(\[result\]\)"):
         STRATEGY.map(lambda x: x.sum(), np.zeros(4), batch_size=2)
-    with pytest.raises(ValueError, match=r"map of components that are different structures: batch 0 .*, batch 1"):
+    with pytest.raises(ValueError, match=r"map of components with different structures: batch 0 .*, batch 1"):
         STRATEGY.map(lambda x: {str(x[0]): x}, np.arange(4), batch_size=2)
 
 

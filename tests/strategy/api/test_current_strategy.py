@@ -52,7 +52,9 @@ def test_a_strategy_can_be_set_without_a_with():
 
 
 def test_only_strategies_can_be_set():
-    with pytest.raises(TypeError, match=r"strategy must be a ringlet.Strategy or None, got 'x' of type str: make one"):
+    with pytest.raises(
+        TypeError, match=r"strategy must be a ringlet.Strategy or None, got 'x' of type str: create one"
+    ):
         ringlet.experimental_set_strategy("x")
     assert state() == OUTSIDE
 

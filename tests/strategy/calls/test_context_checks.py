@@ -26,7 +26,10 @@ def test_inside_of_a_replica_merge_call_is_the_remedy(call):
 
 @calls
 def test_inside_of_another_strategy_both_are_named(call):
-    with OTHER.scope(), pytest.raises(RuntimeError, match=r"Mixing .*'CPU:2'\]\) is current .*'CPU:0', 'CPU:1'\]\)"):
+    with (
+        OTHER.scope(),
+        pytest.raises(RuntimeError, match=r"Mixing .*'CPU:2'\]\) is current, but .*'CPU:0', 'CPU:1'\]\)"),
+    ):
         call()
 
 

@@ -125,7 +125,7 @@ def test_the_first_loss_is_named_and_ends_everything_but_reading(servers):
     table = servers.create(1, FORM, np.ndarray)
     servers.tasks.lose("ps", 1)
     with pytest.raises(
-        PSUnavailableError, match=r"parameter server 1 \(/job:ps/.*, pid 812\) has left: this ends the job"
+        PSUnavailableError, match=r"parameter server 1 \(/job:ps/.*, pid 812\) has left: the job has failed"
     ):
         servers.create(1, FORM, np.ndarray)
     with pytest.raises(PSUnavailableError, match="parameter server 1"):

@@ -51,7 +51,7 @@ def test_replicas_that_wait_too_long_raise_and_the_strategy_stays_usable(call, n
         return call(SOON)
 
     with pytest.raises(
-        DeadlineExceededError, match=r"waited 0\.02 s for the other replicas in all_(reduce|gather): the timeout_"
+        DeadlineExceededError, match=r"waited 0\.02 s for the other replicas in all_(reduce|gather), the timeout_"
     ):
         strategy.run(step)
     assert_usable(strategy)

@@ -184,7 +184,7 @@ def test_a_tensor_is_on_one_logical_device_or_on_all(of_eight):
         ((5, 7), [2, 3], r"`partition_dimensions\[0\]` must be divisible by .* \(2\). Received: 5"),
         ((4, 4), [0, 8], r"`partition_dimensions\[0\]` must be divisible by .* \(0\). Received: 4"),
         ((48, 48), [8, 8], r"number of logical devices \(=8\). Received `partition_dimensions`=\[8, 8\]"),
-        ((16, 16), [-1, -8], "can only be divided into 1 tile or more"),
+        ((16, 16), [-1, -8], "can only be divided into one or more tiles"),
     ],
 )
 def test_partitions_that_do_not_fit_are_refused(of_eight, shape, parts, message):
@@ -194,7 +194,7 @@ def test_partitions_that_do_not_fit_are_refused(of_eight, shape, parts, message)
 
 @pytest.mark.parametrize("parts", [[4.0, 2], 8, None, "24", [True, 8], [None, 8]])
 def test_partitions_must_be_integers(of_eight, parts):
-    with pytest.raises(TypeError, match="expected a list of whole numbers"):
+    with pytest.raises(TypeError, match="expected a list of integers"):
         of_eight.experimental_split_to_logical_devices(np.ones((16, 16)), parts)
 
 

@@ -168,7 +168,7 @@ def test_where_nothing_can_be_ordered_nothing_is(replicas):
     [
         ("rings", ValueError, "unknown objective 'rings': pass 'ring', 'halo'"),
         (3, TypeError, "'ring', 'halo' or a function of a DeviceAssignment, got 3"),
-        (HaloObjective((3, 2)), ValueError, r"partition_dimensions \(3, 2\) make 6 tiles for 4 devices"),
+        (HaloObjective((3, 2)), ValueError, r"partition_dimensions \(3, 2\) give 6 tiles for 4 devices"),
         (HaloObjective((-2, -2)), ValueError, "partition_dimensions"),
         (lambda assignment: float("nan"), ValueError, "returned NaN"),
     ],

@@ -55,7 +55,7 @@ def test_a_number_is_bytes_per_second_of_every_link():
         ({"bandwidth": 1.0, "bandwidth_scale": {(0, 1): 0.5}}, "is not a link"),
         ({"bandwidth": 1.0, "bandwidth_scale": {((0, 0, 0), (1.0, 0, 0)): 0.5}}, "is not a link"),
         ({"bandwidth": 1.0, "bandwidth_scale": {((0, 0, 0), (1, 0, 0)): "half"}}, "got 'half'"),
-        ({"bandwidth": 1.0, "bandwidth_scale": "half"}, "fractions of links, such as 0.5, got 'half'"),
+        ({"bandwidth": 1.0, "bandwidth_scale": "half"}, "remaining fractions of bandwidths, such as 0.5, got 'half'"),
         ({"bandwidth": 1.0, "twisted": True}, "cannot be twisted"),
     ],
 )

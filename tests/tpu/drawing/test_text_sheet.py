@@ -85,7 +85,7 @@ def test_loads_of_links_that_wrap_stand_outside_and_those_along_z_behind_the_chi
 
 
 def test_nothing_loaded_is_said():
-    assert text(topology("v5e-4"), loads=[0] * 8)[-1] == "no link carries anything"
+    assert text(topology("v5e-4"), loads=[0] * 8)[-1] == "no link is used"
 
 
 def test_chips_stand_closer_the_less_room_there_is():

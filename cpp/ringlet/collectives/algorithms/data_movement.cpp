@@ -21,9 +21,8 @@ void check_pieces(Round& round) {
     const bool fits = piece.dtype == whole.dtype && piece.shape.size() == whole.shape.size() &&
                       std::equal(piece.shape.begin() + 1, piece.shape.end(), whole.shape.begin() + 1);
     if (!fits) {
-      round.refuse("out of rank " + std::to_string(rank) +
-                   " fits no rows of the root's array: give one of the root's " +
-                   "dtype, and of its shape but for the first dimension.");
+      round.refuse("out of rank " + std::to_string(rank) + " does not fit its rows of the root's array: pass an " +
+                   "array of the root's dtype, whose shape differs in the first dimension only.");
     }
     check_output_length(round, rank, piece.output_length, root.numbers[static_cast<std::size_t>(rank)], "dimension 0");
   }

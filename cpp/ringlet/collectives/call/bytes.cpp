@@ -13,7 +13,7 @@ std::size_t row_bytes(const Buffer& part) {
 void check_output_length(Round& round, int rank, std::int64_t given, std::int64_t wanted, std::string_view what) {
   if (given == wanted) return;
   round.refuse("out of rank " + std::to_string(rank) + " has length " + std::to_string(given) + " along " +
-               std::string(what) + ": the result has " + std::to_string(wanted) + ". Make room for all pieces.");
+               std::string(what) + ": the result has " + std::to_string(wanted) + ". Pass an out of that length.");
 }
 
 }  // namespace ringlet::collectives

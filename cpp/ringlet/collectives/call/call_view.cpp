@@ -13,13 +13,13 @@ CallView::CallView(Group& group, int rank)
     : group_(group), rank_(rank), state_(group.states_[static_cast<std::size_t>(rank)].get()) {
   if (group.fork_generation_ != sync::fork_generation()) {
     throw core::AbortedError(
-        "this group was made before the process was forked: its ranks are threads of the parent. Make a new group in "
-        "the child, or start processes with the 'spawn' method.");
+        "this group was created before the process was forked: its ranks are threads of the parent. Create a new group "
+        "in the child, or start processes with the 'spawn' method.");
   }
   if (group.has_failed()) group.raise_failure();
   if (!mine().is_busy.claim()) {
     throw core::ArgumentError("rank " + std::to_string(rank) +
-                              " is inside a call on another thread. Drive each rank by one thread at a time.");
+                              " is in a call on another thread. Use each rank from one thread at a time.");
   }
   mine().thread.set(this_thread());
   sequence_ = mine().sequence + 1;  // valid once published: a call that throws before that did not take place

@@ -36,8 +36,8 @@ void RankWaits::fail_late() {
   const std::string description = describe_late();
   group_.fail(Group::Cause::kDeadline,
               name_of_call() + " waited " + seconds_text(group_.options_.timeout) + " for " + late_ranks() + "." +
-                  (description.empty() ? " Find out what they do, or allow" : description + "\nAllow") +
-                  " more with timeout_seconds= or RINGLET_TIMEOUT_SECONDS.");
+                  (description.empty() ? " Check what they execute, or allow" : description + "\nAllow") +
+                  " more time with timeout_seconds= or RINGLET_TIMEOUT_SECONDS.");
 }
 
 // Never throws: a failed report must not end the call.

@@ -39,7 +39,7 @@ void OverlapCheck::check() {
     const Access* const rival = access.is_output ? furthest : furthest_output;
     if (rival != nullptr && access.space == rival->space && access.begin < rival->end) {
       round_.refuse(name_of(*rival) + " and " + name_of(access) + " share memory, so one would be written while the " +
-                    "other is still needed. Give every rank an out of its own.");
+                    "other is still read. Pass a different out on each rank.");
     }
     if (reaches_further(access, furthest)) furthest = &access;
     if (access.is_output && reaches_further(access, furthest_output)) furthest_output = &access;

@@ -96,8 +96,7 @@ void RankWaits::raise_interruption() {
 
 void RankWaits::fail_without_memory() noexcept {
   try {
-    group_.fail(Group::Cause::kAborted,
-                "rank " + std::to_string(rank_) + " ran out of memory in the middle of a call.");
+    group_.fail(Group::Cause::kAborted, "rank " + std::to_string(rank_) + " ran out of memory during a call.");
   } catch (const std::bad_alloc&) {
     group_.fail(Group::Cause::kAborted, "out of memory");  // fits the string without allocation
   }
@@ -126,7 +125,7 @@ void RankWaits::give_up(bool timed_out) {
   if (!is_stated) {
     group_.fail(
         Group::Cause::kAborted,
-        name_of_call() + " was called off by a rank that did not report the cause within " + seconds_text(limit) + ".");
+        name_of_call() + " was cancelled by a rank that did not report the cause within " + seconds_text(limit) + ".");
   }
   group_.raise_failure(name_of_call());
 }
@@ -138,7 +137,7 @@ void RankWaits::give_up_unreachable() {
   if (interruption_.has_come()) {
     fail_interrupted();
   } else if (!is_noticed) {
-    group_.fail(Group::Cause::kAborted, name_of_call() + " cannot reach the memory of another process any more.");
+    group_.fail(Group::Cause::kAborted, name_of_call() + " can no longer access the memory of another process.");
   }
   leave_together();
 }

@@ -66,10 +66,11 @@ ControlBlock ControlBlock::find(std::byte* memory, int num_ranks, int num_proces
       block->num_ranks == num_ranks && block->num_processes == num_processes) {
     return block;
   }
-  throw core::MismatchError("the first process of this group made it for " + std::to_string(block->num_ranks) +
-                            " ranks in " + std::to_string(block->num_processes) + " processes, this one expects " +
-                            std::to_string(num_ranks) + " ranks in " + std::to_string(num_processes) +
-                            ". Give every process the same ranks and the same version.");
+  throw core::MismatchError("the first process of this group created it for " + std::to_string(block->num_ranks) +
+                            " ranks in " + std::to_string(block->num_processes) +
+                            " processes, but this process expects " + std::to_string(num_ranks) + " ranks in " +
+                            std::to_string(num_processes) +
+                            ". Use the same ranks and the same version of ringlet in every process.");
 }
 
 }  // namespace ringlet::collectives

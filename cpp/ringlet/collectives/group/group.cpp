@@ -65,10 +65,10 @@ Group::Group(int num_ranks, const Options& options, std::shared_ptr<World> world
     world_->leave("gave up after " + seconds_text(options.timeout));
     throw;
   } catch (const std::exception& error) {
-    world_->leave(std::string("could not go on (") + error.what() + ")");
+    world_->leave(std::string("failed (") + error.what() + ")");
     throw;
   } catch (...) {
-    world_->leave("could not go on");
+    world_->leave("failed");
     throw;
   }
   make_states();
@@ -129,9 +129,9 @@ Member Group::member(int rank) {
   }
   if (!is_here(rank)) {
     const int process = process_of(rank);
-    throw core::ArgumentError("rank " + std::to_string(rank) + " belongs to the process " +
+    throw core::ArgumentError("rank " + std::to_string(rank) + " belongs to process " +
                               std::to_string(world_->pid_of(process)) + " on " + world_->host_of(process) +
-                              ", which alone can call for it.");
+                              ": only that process can make its calls.");
   }
   return {*this, rank};
 }
@@ -153,16 +153,16 @@ void abort_without_memory(Group& group, int rank) {
   try {
     throw;
   } catch (const core::SharedMemoryError& error) {
-    group.abort(name + "shared memory in the middle of a call: " + error.what());
+    group.abort(name + "shared memory during a call: " + error.what());
     throw;
   } catch (const std::bad_alloc&) {
-    group.abort(name + "memory in the middle of a call.");
+    group.abort(name + "memory during a call.");
     throw;
   }
 }
 
 std::optional<std::string> Group::failure() const {
-  if (was_forked()) return "made before the process was forked";
+  if (was_forked()) return "created before the process was forked";
   return has_failed() ? std::optional(text_of(first_failure())) : std::nullopt;
 }
 

@@ -23,13 +23,13 @@ namespace {
 
 void check_axis(const Buffer& part, int axis) {
   if (axis >= 0 && static_cast<std::size_t>(axis) < part.shape.size()) return;
-  throw core::ArgumentError("axis is " + std::to_string(axis) + ": the array has dimensions 0 to " +
+  throw core::ArgumentError("axis is " + std::to_string(axis) + ": the array has axes 0 to " +
                             std::to_string(static_cast<int>(part.shape.size()) - 1) + ".");
 }
 
 void check_divides(std::size_t length, int num_ranks, std::string_view what) {
   if (length % static_cast<std::size_t>(num_ranks) == 0) return;
-  throw core::ArgumentError("cannot cut " + std::to_string(length) + " " + std::string(what) + " into " +
+  throw core::ArgumentError("cannot split " + std::to_string(length) + " " + std::string(what) + " into " +
                             std::to_string(num_ranks) + " equal blocks, one for each rank: " + std::to_string(length) +
                             " is not a multiple of " + std::to_string(num_ranks) + ".");
 }
@@ -43,8 +43,7 @@ void check_rows(std::span<const std::int64_t> rows, const Buffer& part, int num_
   std::string text;
   for (const std::int64_t number : rows) text += (text.empty() ? "" : ", ") + std::to_string(number);
   throw core::ArgumentError("counts is [" + text + "]: expected " + std::to_string(num_ranks) +
-                            " numbers, one for each rank, not negative, that add up to the length " +
-                            std::to_string(length) + ".");
+                            " non-negative numbers, one for each rank, whose sum is " + std::to_string(length) + ".");
 }
 
 void check_pairs(std::span<const std::int64_t> pairs, int num_ranks) {

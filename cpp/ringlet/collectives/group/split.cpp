@@ -57,10 +57,10 @@ auto or_fail_split(Group& group, int rank, sync::Poll* poll, F&& f) {
   try {
     return f(interruption.poll());
   } catch (const sync::Interrupted&) {
-    group.abort("rank " + std::to_string(rank) + " was interrupted while it made a subgroup.");
+    group.abort("rank " + std::to_string(rank) + " was interrupted while it created a subgroup.");
     interruption.rethrow();
   } catch (const std::exception& error) {
-    group.abort("rank " + std::to_string(rank) + " could not make a subgroup: " + error.what() + ".");
+    group.abort("rank " + std::to_string(rank) + " could not create a subgroup: " + error.what() + ".");
     throw;
   }
 }

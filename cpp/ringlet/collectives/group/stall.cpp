@@ -137,7 +137,7 @@ std::vector<std::string> Group::all_stacks() {
   const auto put_state = [&](int process) {
     const int pid = world_->pid_of(process);
     const std::string_view state = sync::is_stopped(pid)        ? ": stopped, by a signal or a debugger"
-                                   : sync::is_dumping_core(pid) ? ": has crashed, and dumps core"
+                                   : sync::is_dumping_core(pid) ? ": has crashed, and is writing a core dump"
                                                                 : "";
     if (!state.empty()) put(process, std::vector<std::string>(states_.size(), std::string(state)));
     return !state.empty();

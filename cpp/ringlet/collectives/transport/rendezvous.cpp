@@ -67,7 +67,7 @@ void World::wait_for_all(const JoinLimit& limit, sync::Poll* poll, Ready&& is_re
     if (poll != nullptr) (*poll)();
     if (Clock::now() > limit.end) {
       throw core::DeadlineError(whereabouts_of(*missing) + " did not answer within " + seconds_text(limit.asked) +
-                                " while the group was made. Find out what it does, or allow more with "
+                                " while the group was created. Check what it executes, or allow more time with "
                                 "timeout_seconds= or RINGLET_TIMEOUT_SECONDS.");
     }
   }

@@ -158,8 +158,8 @@ void World::handle(int process, ReceivedMessage received) {
 void World::take_segment(int process, ReceivedMessage received) {
   if (received.is_cut) {
     segment_problem_ = "the shared memory of " + name_of(process) +
-                       " cannot be mapped: this process has no file descriptor left. Close files, or allow more of " +
-                       "them with `ulimit -n`.";
+                       " cannot be mapped: this process has reached its limit of open files. Raise the " +
+                       "limit (`ulimit -n`), or close files.";
     return;
   }
   try {
@@ -361,7 +361,7 @@ bool World::is_connected(int process) const noexcept {
 void World::raise_lost(int process, const std::string& reason) const {
   const int rank = ranks_of(process).empty() ? -1 : ranks_of(process).front();
   throw core::WorkerLostError(
-      whereabouts_of(process) + " " + reason + " while the group was made. Start the job again.", rank,
+      whereabouts_of(process) + " " + reason + " while the group was created. Start the job again.", rank,
       host_of(process), pid_of(process), reason);
 }
 

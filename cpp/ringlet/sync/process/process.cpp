@@ -188,7 +188,7 @@ bool Pidfd::has_ended() const noexcept {
 
 std::string Pidfd::how_it_ended() const {
   const std::optional<int> status = descriptor_ ? status_of(fd(), pid_) : std::nullopt;
-  if (!status) return "ended; the system does not tell how";
+  if (!status) return "ended; the system does not report how";
   if (WIFEXITED(*status)) return "exited with status " + std::to_string(WEXITSTATUS(*status));
   const int signal = WTERMSIG(*status);
   std::string text = "was killed by " + name_of(signal);
@@ -251,7 +251,7 @@ bool is_dumping_core(int pid) {
 Pidfd::Pidfd(int fd, int pid) : descriptor_(fd), pid_(pid) {}
 Pidfd Pidfd::open(int) { throw std::runtime_error("groups of processes require Linux"); }
 bool Pidfd::has_ended() const noexcept { return false; }
-std::string Pidfd::how_it_ended() const { return "ended; the system does not tell how"; }
+std::string Pidfd::how_it_ended() const { return "ended; the system does not report how"; }
 LivingProcess::LivingProcess(int pid) : pid_(pid) {}
 bool LivingProcess::has_ended() const { return false; }
 std::uint64_t pid_namespace() noexcept { return 0; }

@@ -114,8 +114,8 @@ def _new_client(location: KubernetesExecutableLocation) -> Any:
     except ImportError:
         raise ImportError(
             "The Kubernetes Python client must be installed before using the Kubernetes Cluster Resolver. To install "
-            "the Kubernetes Python client, run `pip install kubernetes` on your command line. Or pass your own "
-            "client as override_client="
+            "the Kubernetes Python client, run `pip install kubernetes` on your command line. You can also pass your "
+            "own client as override_client="
         ) from None
     if location is KubernetesExecutableLocation.WITHIN_CLUSTER:
         config.load_incluster_config()

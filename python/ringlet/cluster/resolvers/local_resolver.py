@@ -217,7 +217,7 @@ def _count(name: str, value: int, most: int) -> int:
     except TypeError:
         count = 0
     if isinstance(value, bool) or not 1 <= count <= most:
-        raise InvalidArgumentError(f"{name} is {value!r}: expected a whole number from 1 to {most}")
+        raise InvalidArgumentError(f"{name} is {value!r}: expected an integer from 1 to {most}")
     return count
 
 

@@ -94,8 +94,8 @@ class SlurmClusterResolver(AddressResolver):
         self._gpu_allocation: list[str] = []
         if fullest * self._gpus_per_task > self._gpus_per_node:
             raise RuntimeError(
-                f"Requested more GPUs per node than available. {fullest} tasks with {self._gpus_per_task} each are on "
-                f"one node, which has {self._gpus_per_node}: change gpus_per_task= or gpus_per_node="
+                f"Requested more GPUs per node than available. {fullest} tasks of {self._gpus_per_task} GPUs each are "
+                f"on one node, which has {self._gpus_per_node} GPUs: change gpus_per_task= or gpus_per_node="
             )
         requested, assigned = sum(self._jobs.values()), sum(self._tasks_on.values())
         if requested != assigned:
@@ -190,7 +190,7 @@ def _tasks_on_hosts(environ: Mapping[str, str], tasks_per_node: int | dict[str, 
             tasks_on = dict.fromkeys(hosts, int(tasks_per_node))
     if not tasks_on:
         raise ValueError(
-            f"the step has no hosts: {_HOSTS} is {environ.get(_HOSTS)!r} and tasks_per_node is {tasks_per_node!r}. "
+            f"the job step has no hosts: {_HOSTS} is {environ.get(_HOSTS)!r} and tasks_per_node is {tasks_per_node!r}. "
             "Start the program with srun, or pass tasks for each host, such as tasks_per_node={'n1': 2}"
         )
     return tasks_on
@@ -206,8 +206,8 @@ def _count_gpus(environ: Mapping[str, str]) -> int:
         done = subprocess.run([program, "--list-gpus"], capture_output=True, text=True, timeout=60, check=True)
     except (subprocess.SubprocessError, OSError) as error:
         raise RuntimeError(
-            f"Could not get the number of GPUs from nvidia-smi: {str(error).rstrip('.')}. Pass gpus_per_node=; "
-            "0 for no GPUs."
+            f"Could not get the number of GPUs from nvidia-smi: {str(error).rstrip('.')}. Pass gpus_per_node=, or "
+            "gpus_per_node=0 without GPUs."
         ) from error
     return sum(line.startswith("GPU ") for line in done.stdout.splitlines())
 
@@ -258,5 +258,5 @@ def _hosts(part: str) -> Iterator[str]:
             raise ValueError(f"{item[:100]!r} is not a range, such as 1-3")
         numbers = range(int(first), int(last[0] if last else first) + 1)
         if len(numbers) > _MOST_ENTRIES:
-            raise ValueError(f"{item[:100]!r} has {len(numbers)} hosts, which is too many")
+            raise ValueError(f"{item[:100]!r} has {len(numbers)} hosts, more than the maximum of {_MOST_ENTRIES}")
         yield from (prefix + str(number).zfill(len(first)) for number in numbers)

@@ -140,8 +140,8 @@ class TPUClusterResolver(ClusterResolver):
         if addresses and len(addresses) != topology.num_tasks:
             raise ClusterConfigError(
                 f"the TPU slice {topology.accelerator_type} has {topology.num_tasks} hosts, but {len(addresses)} "
-                f"addresses were given: {', '.join(addresses)}. Pass one address for each host, or name the slice "
-                "that has these hosts, as accelerator_type or in TPU_ACCELERATOR_TYPE",
+                f"addresses were given: {', '.join(addresses)}. Pass one address for each host, or name the slice that "
+                "has these hosts with accelerator_type= or TPU_ACCELERATOR_TYPE",
                 "$",
             )
         return topology
@@ -246,7 +246,7 @@ def _name(tpu: Any) -> str:
     if isinstance(tpu, list):
         if not tpu:
             raise ValueError(
-                "At least one TPU must be specified: pass its name, or leave tpu out for the slice of the environment"
+                "At least one TPU must be specified: pass its name, or omit tpu to use the slice of the environment"
             )
         if len(tpu) != 1:
             raise NotImplementedError(
@@ -259,7 +259,7 @@ def _name(tpu: Any) -> str:
         return tpu.decode()
     if not isinstance(tpu, str):
         raise TypeError(
-            f"tpu must be the name of a slice or 'grpc://host:port', got {tpu!r} of type {type(tpu).__name__}: omit it "
-            "to use the slice of the environment"
+            f"tpu must be the name of a slice or 'grpc://host:port', got {tpu!r} of type {type(tpu).__name__}: omit "
+            "tpu to use the slice of the environment"
         )
     return tpu

@@ -97,7 +97,7 @@ def _merged(job: object, parts: list[list[str] | dict[int, str]]) -> dict[int, s
         if twice:
             raise KeyError(
                 f"Duplicate keys detected when merging two ClusterSpecs: {twice!r}. They are tasks of job {job!r}, "
-                "which one resolver gives as a dictionary: give each task its own index"
+                "which at least one resolver describes with task indices: use each index in one resolver only"
             )
         merged.update(tasks)
     return merged

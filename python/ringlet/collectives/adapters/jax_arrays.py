@@ -41,8 +41,9 @@ class JaxAdapter(ArrayAdapter):
         devices = value.devices()
         if len(devices) > 1:
             raise InvalidArgumentError(
-                f"{name} is a jax.Array on {len(devices)} devices ({value.sharding}): pass one array for each replica, "
-                "such as those of x.addressable_shards, or the whole with jax.device_put(x, jax.devices('cpu')[0])"
+                f"{name} is a jax.Array on {len(devices)} devices ({value.sharding}): pass the data of one of "
+                "x.addressable_shards on each replica, or gather the array with jax.device_put(x, "
+                "jax.devices('cpu')[0])"
             )
         (device,) = devices
         if device.platform != "cpu":
@@ -54,7 +55,8 @@ class JaxAdapter(ArrayAdapter):
             return np.asarray(value)
         except TypeError as error:
             raise InvalidArgumentError(
-                f"{name} is a jax.Array of keys ({value.dtype}), which NumPy cannot read: pass jax.random.key_data(x)"
+                f"{name} is a jax.Array of PRNG keys ({value.dtype}), which NumPy cannot read: pass "
+                "jax.random.key_data(x)"
             ) from error
 
     def from_ndarray(self, array: Array, like: Any) -> Any:

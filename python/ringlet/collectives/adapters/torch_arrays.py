@@ -64,22 +64,20 @@ class TorchAdapter(ArrayAdapter):
         remedy = ""
         if device == "meta":
             remedy = (
-                f"is a {kind} on the device meta, which has a shape but no values: create a tensor with values first"
+                f"is a {kind} on the meta device, which has a shape but no values: create a tensor with values first"
             )
         elif device != "cpu":
-            remedy = (
-                f"is a {kind} on the device {value.device}: ringlet requires tensors in CPU memory. Pass its .cpu()"
-            )
+            remedy = f"is a {kind} on the device {value.device}: ringlet requires tensors in CPU memory. Pass x.cpu()"
         elif value.is_nested:
-            remedy = f"is a {kind} of rows of different lengths (nested): pass its .to_padded_tensor(0)"
+            remedy = f"is a {kind} of rows of different lengths (nested): pass x.to_padded_tensor(0)"
         elif value.layout is not self._torch.strided:
-            remedy = f"is a {kind} of layout {value.layout}; only strided tensors are supported: pass its .to_dense()"
+            remedy = f"is a {kind} of layout {value.layout}; only strided tensors are supported: pass x.to_dense()"
         elif value.is_quantized:
-            remedy = f"is a quantized {kind}, whose integers need a scale to be interpreted: pass its .dequantize()"
+            remedy = f"is a quantized {kind}, whose integers need a scale to be interpreted: pass x.dequantize()"
         elif value.requires_grad and self._torch.is_grad_enabled():
             remedy = (
-                f"is a {kind} that requires gradients, but ringlet calls are not differentiable: pass its "
-                ".detach(), or make the call under torch.no_grad()"
+                f"is a {kind} that requires gradients, but ringlet calls are not differentiable: pass x.detach(), or "
+                "make the call under torch.no_grad()"
             )
         if remedy:
             raise InvalidArgumentError(f"{name} {remedy}")

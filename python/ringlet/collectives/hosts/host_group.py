@@ -23,7 +23,7 @@ _CHECK = re.compile(r"barrier\((['\"])(.*?)\1\)(?=[,;]| waited| waits| has | was
 _NUMBER = re.compile(r"(\(their call number |, call )\d+")
 _COUNT = re.compile(r" after \d+ calls?(?=\))")
 _MISMATCH = ("the ranks did not make the same call", " waits for ranks that make no more calls")
-_LATE = "more with timeout_seconds="
+_LATE = "more time with timeout_seconds="
 _RESTART = "Every rank of this group raises this: start the job again, from its last checkpoint if it has one."
 
 
@@ -175,8 +175,7 @@ class HostGroup:
         if not ranks:
             name = f"process {min(processes)} of the MPI job" if processes else "another process of the MPI job"
             return WorkerLostError(
-                f"{WHOLE}{name}, without a rank in this group as far as MPI reports, was lost: it was killed, or the "
-                f"network failed. {_RESTART}"
+                f"{WHOLE}{name}, whose ranks are unknown, was lost: it was killed, or the network failed. {_RESTART}"
             )
         first = self.identities[min(ranks)]
         reason = "was lost: it was killed, or its host or the network to it failed"
@@ -188,7 +187,7 @@ class HostGroup:
     def lost_target(self, rank: int, how: str) -> WorkerLostError:
         """Return the error about a message from or to a rank that has left or ended."""
         process = self.identities[rank]
-        text = f"rank {rank} ({process}) {how}: the message of this rank cannot be delivered. Start the job again."
+        text = f"rank {rank} ({process}) {how}: messages to it cannot be delivered. Start the job again."
         return WorkerLostError(text, rank, process.host, process.pid, how)
 
     def failure_of(self, text: str) -> Exception:

@@ -144,7 +144,7 @@ def _introduce(
                 raise WorkerLostError(f"{text}: the process was lost. Start the job again.", reason="was lost")
             if until.is_over():
                 transport.give_up()
-                raise DeadlineExceededError(f"{text}. {job.start_alike}, or allow more with timeout_seconds=.")
+                raise DeadlineExceededError(f"{text}. {job.start_alike}, or allow more time with timeout_seconds=.")
         _wait([sent])
         answer = found[1]
     if "error" in answer:
@@ -209,9 +209,9 @@ def _check(
         lacks = set(range(job.num_ranks)) - set(given)
         names = f"{ranks_text(lacks) if lacks else 'processes'} of {job} (MPI processes {missing})"
         if set(missing) & set(transport.failed()):
-            raise WorkerLostError(f"{names} ended before all had connected. Start the job again.")
+            raise WorkerLostError(f"{names} exited before all had connected. Start the job again.")
         raise DeadlineExceededError(
-            f"waited {deadline} for {names}. {job.start_alike}, in all of these processes, or allow more with "
+            f"waited {deadline} for {names}. {job.start_alike}, in all of these processes, or allow more time with "
             "timeout_seconds=."
         )
     first = records[processes[0]]
@@ -228,8 +228,8 @@ def _check(
             )
     if given != list(range(job.num_ranks)):
         raise FailedPreconditionError(
-            f"the {len(processes)} MPI processes have the ranks {given}: give each process of the MPI job at least one "
-            f"rank, and each of the ranks 0 to {job.num_ranks - 1} to exactly one process."
+            f"the {len(processes)} MPI processes have the ranks {given}: assign each of the ranks 0 to "
+            f"{job.num_ranks - 1} to exactly one process, and at least one rank to each process."
         )
     try:
         hosts_of([(record["ranks"], ProcessIdentity.from_record(record["process"])) for record in records.values()])

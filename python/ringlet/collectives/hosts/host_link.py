@@ -341,11 +341,11 @@ class HostLink:
                         self._check_group()
                         if now - began > self._stall_seconds and not is_reported:
                             is_reported = True
-                            _log.warning("%s; it continues", self._waiting_text(requests, self._stall_seconds))
+                            _log.warning("%s; still waiting", self._waiting_text(requests, self._stall_seconds))
                         if now - began > self.seconds + EXTRA_SECONDS:
                             raise DeadlineExceededError(
-                                f"{WHOLE}{self._waiting_text(requests, self.seconds)}. Check what they execute "
-                                "and whether the network between the hosts works, or allow more with timeout_seconds= "
+                                f"{WHOLE}{self._waiting_text(requests, self.seconds)}. Check what they execute and "
+                                "whether the network between the hosts works, or allow more time with timeout_seconds= "
                                 "or RINGLET_TIMEOUT_SECONDS."
                             )
         except PeerFailed:
@@ -380,8 +380,8 @@ class HostLink:
         if found != expected or not is_whole:
             raise CollectiveAborted(
                 f"{WHOLE}the message from {self._names[message.host]} in call {self.number} has the stamp {found} with "
-                f"{size} of {message.size} bytes, expected {expected}: MPI delivered a wrong message. No result was "
-                "returned; start the job again, with `--mca coll ^han` for Open MPI."
+                f"{size} of {message.size} bytes, expected {expected}: MPI delivered a wrong message, and the result "
+                "was discarded. Start the job again; with Open MPI, add `--mca coll ^han`."
             )
         return message.frame.payload[:size]
 

@@ -131,7 +131,7 @@ class HostMovement(HostCalls):
     def _gather(self, array: Array, root: int | None, axis: int, out: Array | None) -> Any:
         check_plain(array)
         if not 0 <= axis < array.ndim:
-            raise InvalidArgumentError(f"axis is {axis}: the array has dimensions 0 to {array.ndim - 1}.")
+            raise InvalidArgumentError(f"axis is {axis}: the array has axes 0 to {array.ndim - 1}.")
         others = [*array.shape[:axis], "*", *array.shape[axis + 1 :]]
         where = f"axis={axis}" if root is None else f"axis={axis}, root={root}"
         text = f"{'all_' if root is None else ''}gather({array.dtype.name}{others}, {where})".replace("'", "")
@@ -167,7 +167,7 @@ class HostMovement(HostCalls):
         if counts is not None:
             return [int(count) for count in counts]
         if array.shape[0] % self.num_ranks:
-            raise InvalidArgumentError(f"cannot cut {array.shape[0]} rows into {self.num_ranks} equal blocks.")
+            raise InvalidArgumentError(f"cannot split {array.shape[0]} rows into {self.num_ranks} equal blocks.")
         return [array.shape[0] // self.num_ranks] * self.num_ranks
 
     def _scatter(self, text: str, array: Array | None, root: int, rows: list[int] | None) -> Array:

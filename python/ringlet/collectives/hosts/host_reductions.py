@@ -94,7 +94,7 @@ class HostReductions(HostCalls):
         if not array.ndim:
             raise _core.Unusable()
         if array.shape[0] % self.num_ranks:
-            raise InvalidArgumentError(f"cannot cut {array.shape[0]} rows into {self.num_ranks} equal blocks.")
+            raise InvalidArgumentError(f"cannot split {array.shape[0]} rows into {self.num_ranks} equal blocks.")
         rows = array.shape[0] // self.num_ranks
         block = array[rows * self.rank : rows * (self.rank + 1)]
         result = checked_outputs([block], None if out is None else [out], operation)[0]

@@ -286,13 +286,14 @@ def mpi_transport(place: Placement) -> MpiTransport:
         from mpi4py import MPI
     except (ImportError, RuntimeError, OSError) as error:
         raise FailedPreconditionError(
-            f"this process is one of {place.size} on several hosts ({place.source}), which needs MPI: install it on "
-            f"every host with {INSTALL}, and start the job with the mpiexec of that environment ({error})."
+            f"this process is one of {place.size} on several hosts ({place.source}), and several hosts require MPI: "
+            f"install it on every host with {INSTALL}, and start the job with the mpiexec of that environment "
+            f"({error})."
         ) from None
     if MPI.COMM_WORLD.size != place.size:
         raise FailedPreconditionError(
             f"the launcher started {place.size} processes ({place.source}), but the library of mpi4py, "
-            f"{MPI.Get_library_version().split(',')[0]}, connects {MPI.COMM_WORLD.size}: start the job with the "
+            f"{MPI.Get_library_version().split(',')[0]}, connects only {MPI.COMM_WORLD.size}: start the job with the "
             "mpiexec of the same MPI, or set MPI4PY_LIBMPI to the library of the launcher."
         )
     transport = MpiTransport(MPI)

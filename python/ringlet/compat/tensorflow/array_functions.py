@@ -187,7 +187,7 @@ def _matmul(  # noqa: PLR0917  # TensorFlow\'s signature
 ) -> Any:  # fmt: skip
     if min(np.ndim(a), np.ndim(b)) < 2:
         raise InvalidArgumentError(
-            f"tf.matmul requires matrices, got shapes {a.shape} and {b.shape}. Use tf.linalg.matvec."
+            f"tf.matmul requires matrices, got shapes {a.shape} and {b.shape}. Use tf.linalg.matvec for vectors."
         )
     left = np.swapaxes(a, -1, -2) if transpose_a or adjoint_a else a
     right = np.swapaxes(b, -1, -2) if transpose_b or adjoint_b else b

@@ -178,7 +178,7 @@ class SparseCategoricalCrossentropy(MeanSquaredError):
         if self.axis not in {-1, y_pred.ndim - 1}:
             raise ValueError(
                 f"the classes must be the last axis of y_pred, got axis={self.axis} of {y_pred.ndim} dimensions: pass "
-                f"np.moveaxis(y_pred, {self.axis}, -1), and write axis=-1"
+                f"np.moveaxis(y_pred, {self.axis}, -1), and set axis=-1"
             )
         labels = class_numbers(y_true, y_pred, "CategoricalCrossentropy")
         logits = y_pred if self.from_logits else np.log(np.clip(y_pred, _EPSILON, 1 - _EPSILON))
@@ -237,7 +237,7 @@ def pair(y_true: Any, y_pred: Any, dtype: Any = None) -> tuple[Array, Array]:
     except ValueError:
         raise InvalidArgumentError(
             f"y_true of shape {labels.shape} and y_pred of shape {predictions.shape} do not match: the first argument "
-            "is the labels, the second the predictions"
+            "must be the labels, the second the predictions"
         ) from None
     return labels, predictions
 

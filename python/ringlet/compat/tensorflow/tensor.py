@@ -192,7 +192,8 @@ class Tensor(np.ndarray[Any, Any]):
 
     def __setitem__(self, key: Any, value: Any) -> NoReturn:
         raise TypeError(
-            "a tf.Tensor does not support item assignment. Change a copy, array = tensor.numpy(), or use a tf.Variable."
+            "a tf.Tensor does not support item assignment. Change a copy, as in array = tensor.numpy(), or use a "
+            "tf.Variable."
         )
 
     def __iter__(self) -> Iterator[Any]:

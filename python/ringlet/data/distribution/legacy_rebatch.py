@@ -50,8 +50,8 @@ class LegacyRebatch(ElementTransform):
             return spec
         if not spec.shape:
             raise InvalidArgumentError(
-                f"cannot split elements into {self.num_replicas} parts: they hold scalars ({self.input.element_spec}). "
-                "Call dataset.batch(batch_size) first."
+                f"cannot split elements into {self.num_replicas} parts, because they hold scalars "
+                f"({self.input.element_spec}). Call dataset.batch(batch_size) first."
             )
         rows = spec.shape[0]
         return spec.with_rows(None if rows is None or rows % self.num_replicas else rows // self.num_replicas)
@@ -99,8 +99,8 @@ class PartElements(InputStream):
             return None
         if not getattr(array, "shape", ()):
             raise InvalidArgumentError(
-                f"cannot split an element into {self._node.num_replicas} parts: it holds the scalar {array!r}. Call "
-                "dataset.batch(batch_size) first."
+                f"cannot split an element into {self._node.num_replicas} parts, because it holds the scalar {array!r}. "
+                "Call dataset.batch(batch_size) first."
             )
         return array[chunk_slices(array.shape[0], self._node.num_replicas)[self._kept[self._part]]]
 

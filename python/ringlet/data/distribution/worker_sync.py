@@ -61,10 +61,9 @@ class WorkerSync:
         if len(set(kinds.values())) > 1:
             listed = "\n".join(f"  worker {number}: {text}" for number, text in kinds.items())
             raise CollectiveMismatchError(
-                "the workers' datasets have elements of different kinds:\n"
-                f"{listed}\n"
-                "Create the same dataset on every worker: values and sizes may differ, but structures, dtypes and "
-                "numbers of dimensions must be equal."
+                f"the workers' datasets have elements of different structures:\n{listed}\nCreate the same dataset on "
+                "every worker: values and sizes may differ, but structures, dtypes and numbers of dimensions must be "
+                "equal."
             )
 
     def total(self, count: int) -> int:
@@ -94,6 +93,6 @@ class WorkerSync:
             if "error" in each:
                 raise CollectiveAborted(
                     f"the dataset of worker {number} raised {each['error']}. No worker runs the step. See the log of "
-                    "that worker."
+                    f"worker {number}."
                 )
         return answers

@@ -52,7 +52,7 @@ def as_element(value: Nest) -> Nest:
     if value is None:
         raise InvalidArgumentError(
             "an element of a dataset must have at least one array, got None. Return a value from the function that "
-            "computes the element; only a component may be None, as in (x, None)."
+            "computes the element. Only components may be None, as in (x, None)."
         )
     return _as_nest(value)
 

@@ -73,13 +73,17 @@ class IterableSource(Node):
         """The first element, read by a separate iteration; raises FailedPreconditionError for an iterator."""
         if self._is_iterator:
             raise FailedPreconditionError(
-                f"{self.iterable!r} can be read only once, so its element specs are unknown before it is read"
+                f"{self.iterable!r} can be read only once, so its element specs are unknown before it is read. Pass an "
+                "iterable that can be read again, such as a list."
             )
         stream = IterableElements(self)
         try:
             return next(stream)
         except StopIteration:
-            raise InvalidArgumentError(f"{self.iterable!r} is empty, so its element specs are unknown") from None
+            raise InvalidArgumentError(
+                f"{self.iterable!r} is empty, so its element specs are unknown. Pass an "
+                f"iterable with at least one element."
+            ) from None
         finally:
             stream.close()
 

@@ -301,7 +301,7 @@ class Node(ABC):
 
     def open_rows(self, context: IterationContext) -> RowStream:
         """Open a stream of row numbers of `table`; only for nodes with a table."""
-        raise NotImplementedError(f"{type(self).__name__} has no table")
+        raise NotImplementedError(f"{type(self).__name__} does not define open_rows")
 
     @abstractmethod
     def open_elements(self, context: IterationContext) -> Stream:

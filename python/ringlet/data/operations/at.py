@@ -85,7 +85,7 @@ def _element(node: Node, number: int) -> Nest:
         if isinstance(node, Unbatch):
             _check(number, node)
         raise NotImplementedError(
-            f"random access is not implemented for {type(node).__name__}, which has sequential access only. Call "
+            f"random access is not implemented for {type(node).__name__}, which supports sequential access only. Call "
             "dataset.cache() first to store all elements, or read up to the element with dataset.skip(index)."
         )
     _check(number, node)

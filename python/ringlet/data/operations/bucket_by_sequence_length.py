@@ -72,8 +72,8 @@ def bucket_by_sequence_length(  # noqa: PLR0917 - the arguments are TensorFlow's
     check_callable(element_length_func, "bucket_by_sequence_length")
     if len(bucket_batch_sizes) != len(bucket_boundaries) + 1:
         raise InvalidArgumentError(
-            f"bucket_batch_sizes must have one entry more than bucket_boundaries, got {len(bucket_batch_sizes)} sizes "
-            f"and {len(bucket_boundaries)} boundaries."
+            f"bucket_batch_sizes must have one entry more than bucket_boundaries, got {len(bucket_batch_sizes)} batch "
+            f"sizes and {len(bucket_boundaries)} boundaries."
         )
     buckets = _Buckets(
         self,

@@ -149,5 +149,5 @@ class ChooseElements(InputStreams):
 def _position(choice: Any, count: int) -> int:
     at = int(choice)
     if not 0 <= at < count:
-        raise InvalidArgumentError(f"choice_dataset yielded {at}, but the positions in datasets are 0 to {count - 1}")
+        raise InvalidArgumentError(f"choice_dataset yielded {at}, but the indices of datasets are 0 to {count - 1}")
     return at

@@ -78,7 +78,7 @@ class PredicateStream(InputStream):
         answer = self._predicate(number, *spread(element))
         if answer is True or answer is False:
             return bool(answer)
-        return as_bool(answer, self._predicate.where("returned no bool", number) + ":")
+        return as_bool(answer, self._predicate.where("did not return a bool:", number) + ":")
 
 
 class FilterElements(PredicateStream):

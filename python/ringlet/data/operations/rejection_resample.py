@@ -99,8 +99,8 @@ def rejection_resample(  # noqa: PLR0917 - the arguments are TensorFlow's
         initial = _shares(initial_dist, "initial_dist")
         if len(initial) != count:
             raise InvalidArgumentError(
-                f"target_dist and initial_dist must have one share for each class, got {count} and {len(initial)} "
-                "shares"
+                f"target_dist and initial_dist must have one probability for each class, got {count} and "
+                f"{len(initial)} probabilities"
             )
         accepted, original = acceptance(initial, target)
         if original == 1:
@@ -129,8 +129,8 @@ def _shares(given: Any, name: str) -> Array:
     is_good = shares.dtype.kind in "biuf" and shares.ndim == 1 and shares.size and (shares >= 0).all()
     if not is_good or abs(shares.sum() - 1) > 1e-3:
         raise InvalidArgumentError(
-            f"{name} must hold one share for each class, each zero or more, with the sum 1, got {given!r}. Divide "
-            "counts by their sum."
+            f"{name} must hold one probability for each class, and their sum must be 1, got {given!r}. Divide counts "
+            "by their sum."
         )
     return shares.astype(np.float32)
 

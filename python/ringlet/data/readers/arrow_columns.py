@@ -45,8 +45,8 @@ def column_array(column: Any, name: str, fill_null: Any, where: str) -> Array:
         array = column.to_numpy(zero_copy_only=False)
     else:
         raise InvalidArgumentError(
-            f"column {name!r} of {where} has the type {kind}, which is not supported. Leave it out with columns=[...], "
-            "or write it as numbers, text or lists of numbers."
+            f"column {name!r} of {where} has the type {kind}, which is not supported. Omit the column with "
+            "columns=[...], or write it as numbers, text or lists of numbers."
         )
     array.setflags(write=False)
     return array
@@ -89,7 +89,7 @@ def _without_nulls(column: Any, name: str, fill_null: Any, where: str) -> Any:
         raise InvalidArgumentError(
             f"column {name!r} of {where} has no value in row {number} of the block ({column.null_count} values are "
             f"missing), but arrays cannot hold missing values. Pass a substitute, as in fill_null={{{name!r}: 0}}, or "
-            "leave the column out with columns=[...]."
+            "omit the column with columns=[...]."
         )
     try:
         return column.fill_null(value)

@@ -108,8 +108,8 @@ class CsvDataset(FileDataset):
             )
         if selected and len(selected) != len(columns):
             raise InvalidArgumentError(
-                f"select_cols must have the length of record_defaults, got {len(selected)} columns and {len(columns)} "
-                "defaults"
+                f"select_cols must have the same length as record_defaults, got {len(selected)} columns and "
+                f"{len(columns)} defaults"
             )
         node = csv_node(
             filenames,
@@ -149,7 +149,8 @@ def dialect(field_delim: str, use_quote_delim: bool, header: bool) -> Dialect:
     delimiter = _text(field_delim)
     if len(delimiter) != 1 or delimiter in b'"\r\n':
         raise InvalidArgumentError(
-            f"field_delim should be only 1 char, of ASCII, but not a quotation mark or a line end, got {field_delim!r}"
+            "field_delim should be only 1 char, an ASCII character other than a quotation mark or a line end, got "
+            f"{field_delim!r}"
         )
     return Dialect(delimiter, bool(use_quote_delim), bool(header))
 

@@ -194,7 +194,7 @@ def default_of(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Arra
     if given.size != math.prod(shape):
         raise InvalidArgumentError(
             f"default_value has {given.size} values, but the feature has shape {list(shape)}. Pass one value for each "
-            f"entry, as in np.full({list(shape)}, value)."
+            f"element, as in np.full({list(shape)}, value)."
         )
     default: Array = given.reshape(shape)
     default.setflags(write=False)

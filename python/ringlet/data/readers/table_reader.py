@@ -25,7 +25,7 @@ def column_names(columns: Any) -> tuple[str, ...] | None:
         return None
     names = (columns,) if isinstance(columns, str) else tuple(columns)
     if not all(isinstance(name, str) for name in names):
-        raise TypeError(f"columns must be names, got {columns!r}")
+        raise TypeError(f"columns must be a list of names, got {columns!r}")
     if not names:
         raise InvalidArgumentError("columns=[] selects nothing. Pass at least one name, or None for all columns.")
     return names

@@ -50,10 +50,9 @@ def restored(opened: PipelineHandle, state: State, batches: Graph | None = None)
     if state["graph"] != graph:
         if batches is None or state.get("batches") != fingerprint(batches):
             raise FailedPreconditionError(
-                "this state was saved by an iterator of another dataset:\n"
-                f"  saved: {state['graph']}\n  here:  {graph}\n"
-                "Build the dataset as it was when saved, or start a new iterator. The number of workers may differ "
-                "only if each worker reads all batches, as under AutoShardPolicy.DATA."
+                f"this state was saved by an iterator of another dataset:\n  saved: {state['graph']}\n  here:  "
+                f"{graph}\nBuild the dataset as it was when the state was saved, or start a new iterator. The number "
+                "of workers may differ only if each worker reads all batches, as under AutoShardPolicy.DATA."
             )
         context = IterationContext()
         context.set_state(batches, state["choices"])
@@ -74,7 +73,7 @@ def restored(opened: PipelineHandle, state: State, batches: Graph | None = None)
 def _check(state: Any) -> None:
     if not isinstance(state, dict) or not {"version", "graph", "run", "stream"}.issubset(state):
         raise InvalidArgumentError(
-            f"the argument of set_state must be a result of get_state of an iterator, got {state!r}"
+            f"the argument of set_state must be a result of get_state() of an iterator, got {state!r}"
         )
     if state["version"] != VERSION:
         raise InvalidArgumentError(

@@ -28,7 +28,8 @@ class SaveCheckpoints:
             raise ValueError(f"Expected a positive integer or `None` for `max_to_keep`, got {max_to_keep}.")
         if checkpoint_interval is not None and step_counter is None:
             raise ValueError(
-                "`step_counter` should be passed if `checkpoint_interval` is not None. Pass a variable of value 0."
+                "`step_counter` should be passed if `checkpoint_interval` is not None. Pass a variable that counts "
+                "steps."
             )
         self._prefix = f"{os.fsdecode(directory)}/{checkpoint_name}-"
         self._max_to_keep = max_to_keep

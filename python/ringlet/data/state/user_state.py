@@ -34,8 +34,8 @@ def check_external_state(graph: Graph) -> None:
                 raise FailedPreconditionError(f"{found}, but this state is not saved with the iterator. {_REMEDY}")
             continue
         what = (
-            "elements of this dataset are computed by user functions or iterables, which may have state of their own "
-            "(a random number generator, a file). That state is not saved with the iterator."
+            "elements of this dataset are computed by user functions or iterables, which may have state (a random "
+            "number generator, a file). That state is not saved with the iterator."
         )
         if policy is ExternalStatePolicy.FAIL:
             raise FailedPreconditionError(f"{what} {_REMEDY}")

@@ -31,7 +31,7 @@ Each rank calls all_reduce(x, out=x), and the sums are checked. The limit is the
 time in which all ranks at once negate x in place with NumPy, which reads and
 writes as many bytes as an all-reduce must; for small arrays, it is the time of
 a NumPy call. Both are medians of rounds that alternate, so that other work on
-the machine affects them alike. The exit status is 1 if a sum is wrong.
+the machine affects both equally. The exit status is 1 if a sum is wrong.
 """
 
 

@@ -24,7 +24,7 @@ what to do.
 
   ok       nothing to do
   note     jobs run, but slower or without a feature
-  problem  a job would stop
+  problem  a job would fail
 
 Last, two processes start and add arrays. The exit status is 1 if there is a
 problem, else 0. Run it where the job runs: in the container or the batch job.

@@ -113,7 +113,7 @@ def list_jobs() -> int:
                 if not shot.has_exited:
                     jobs.setdefault(shot.process.job or shot.process.pid, {})[shot.process.pid] = shot.process
     if not jobs:
-        raise CommandError("no running process of this user has made a group of ranks with a flight recorder")
+        raise CommandError("no running process of this user has a group of ranks with a flight recorder")
     rows: list[tuple[str, ...]] = [("job", "pid", "processes", "command")]
     for processes in jobs.values():
         pid = min(processes)
@@ -141,7 +141,7 @@ def _read_pid(pid: int) -> Iterator[Snapshot]:
     found = list(_read_memories(own))
     if not found:
         raise CommandError(
-            f"process {pid} has no flight recorder: it has made no group of ranks yet, was started with "
+            f"process {pid} has no flight recorder: it has not created a group of ranks yet, was started with "
             "RINGLET_RECORDER=0, or does not use ringlet"
         )
     jobs = {shot.process.job for shot in found} - {""}
@@ -205,7 +205,7 @@ def _process_lines(snapshots: list[Snapshot]) -> Iterator[str]:
             made = calls[thread[-1].group][thread[-1].sequence]
             rows.append((str(rank), pid, _state(thread[-1], shot, made, oldest)))
         if shot.process.num_half_written:
-            rows.append(("", "", f"{shot.process.num_half_written} records were being written and are left out"))
+            rows.append(("", "", f"{shot.process.num_half_written} records were being written and are omitted"))
     rows[1:] = sorted(rows[1:], key=lambda row: (not row[0].isdecimal(), int(row[0]) if row[0].isdecimal() else 0))
     yield from aligned(rows)
 

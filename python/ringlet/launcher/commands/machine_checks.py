@@ -69,9 +69,9 @@ def run_check(name: str, check: Callable[[Facts], Line], facts: Facts) -> Line:
         return check(facts)
     except Exception as error:
         if isinstance(error, ImportError) and name != "installation":
-            return Line("note", "not checked", "Ringlet cannot be imported, see installation.")
+            return Line("note", "not checked", "Ringlet cannot be imported: see the check of the installation.")
         found = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        return Line("problem", found, "A job stops with this error.", "Correct what the error names.")
+        return Line("problem", found, "A job fails with this error.", "Correct the setting that the error names.")
 
 
 def _installation(_: Facts) -> Line:

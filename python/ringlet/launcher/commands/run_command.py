@@ -139,7 +139,7 @@ def _hosts(options: argparse.Namespace) -> dict[str, int]:
     name, text = "--hosts", options.hosts
     if options.simulate_hosts is not None:
         if text is not None:
-            raise CommandError("--hosts and --simulate-hosts exclude each other: leave one of them out")
+            raise CommandError("--hosts and --simulate-hosts cannot be combined: omit one of them")
         name, text = "--simulate-hosts", options.simulate_hosts
     if text is None:
         return {}
@@ -148,11 +148,11 @@ def _hosts(options: argparse.Namespace) -> dict[str, int]:
 
     hosts = parsed_hosts(text) if name == "--hosts" else simulated_addresses(text)
     if options.workers is not None and options.workers != str(sum(hosts.values())):
-        raise CommandError(f"-n {options.workers} differs from the sum of {name} {text}: leave -n out")
+        raise CommandError(f"-n {options.workers} differs from the sum of {name} {text}: omit -n")
     here = {"--log-dir": options.log_dir, "--all-tracebacks": options.all_tracebacks, "--bind": options.bind != "none"}
     for option, value in here.items():
         if value:
-            raise CommandError(f"{option} is available for workers of this machine only: leave it out with {name}")
+            raise CommandError(f"{option} is available for workers of this machine only: omit it with {name}")
     return hosts
 
 
@@ -208,8 +208,8 @@ def _check_size(job: Job) -> None:
     ranks = job.num_workers * (job.replicas or 1)
     if ranks > MOST_RANKS:
         raise CommandError(
-            f"{job.num_workers} workers of {job.replicas} replicas are {ranks} replicas, which is too many: a job has "
-            f"at most {MOST_RANKS}"
+            f"{job.num_workers} workers of {job.replicas} replicas have {ranks} replicas in total: a job has at most "
+            f"{MOST_RANKS}"
         )
 
 
@@ -220,7 +220,7 @@ def _start_failed(job: Job, error: OSError) -> str:
         errno.EAGAIN: "this user's limit of processes is reached. Raise it (ulimit -u), or start fewer workers",
         errno.ENOMEM: "the machine has too little memory left. Start fewer workers",
     }
-    cure = cures.get(error.errno or 0, "the system refuses to start them. Start fewer workers")
+    cure = cures.get(error.errno or 0, "the system does not allow more processes. Start fewer workers")
     return f"cannot start {job.num_workers} workers ({error.strerror or error}): {cure}"
 
 
@@ -244,7 +244,10 @@ def run_with_restarts(job: Job, restarts: int, final: Collection[int]) -> int:
         if outcome.status == 0 or outcome.is_stopped or outcome.status in final or len(attempts) > restarts:
             break
         delay = _FIRST_DELAY_SECONDS if seconds > _LONG_SECONDS else delay
-        _print(f"attempt {len(attempts)} of {restarts + 1} failed after {seconds:.1f} s; the next in {delay:g} s")
+        _print(
+            f"attempt {len(attempts)} of {restarts + 1} failed after {seconds:.1f} s; the next one starts in {delay:g} "
+            "s"
+        )
         try:
             time.sleep(delay)
         except KeyboardInterrupt:
@@ -252,7 +255,7 @@ def run_with_restarts(job: Job, restarts: int, final: Collection[int]) -> int:
             return 128 + signal.SIGINT
         delay = min(2 * delay, _LONGEST_DELAY_SECONDS)
     if restarts and outcome.status in final:
-        _print(f"status {outcome.status} is not restarted (--no-restart)")
+        _print(f"no restart after status {outcome.status} (--no-restart)")
     if len(attempts) > 1:
         _report(attempts)
     return outcome.status
@@ -288,7 +291,7 @@ def script_command(words: Sequence[str], num_workers: int = 4) -> list[str]:
         )
     if Path(script).is_dir():
         if not Path(script, "__main__.py").exists():
-            raise CommandError(f"{script!r} is a folder without __main__.py. Name a script in it")
+            raise CommandError(f"{script!r} is a folder without __main__.py. Pass the path of a script")
     elif not Path(script).exists():
         raise CommandError(_not_found(words, num_workers))
     elif not os.access(script, os.R_OK):
@@ -303,7 +306,7 @@ def module_command(words: Sequence[str], num_workers: int = 4) -> list[str]:
     top = words[0].partition(".")[0]
     # Only the top-level package is searched for, because finding a submodule would import the package here.
     if words[0].endswith(".py") and Path(words[0]).exists():
-        raise CommandError(f"{words[0]!r} is a script, not the name of a module. Leave out -m")
+        raise CommandError(f"{words[0]!r} is a script, not the name of a module. Omit -m")
     if not all(part.isidentifier() for part in words[0].split(".")):
         raise CommandError(f"{words[0]!r} is not the name of a module. Write it as in Python: package.module")
     if top not in sys.builtin_module_names and PathFinder.find_spec(top, [str(Path.cwd()), *sys.path]) is None:

@@ -149,8 +149,7 @@ def _write_picture(report: Report, file: str) -> None:
         ) from error
     except OSError as error:
         raise CommandError(
-            f"--draw {file}: the file cannot be written: {error.strerror}. Name a file in an existing folder that you "
-            "may write to"
+            f"--draw {file}: the file cannot be written: {error.strerror}. Name a file in an existing, writable folder"
         ) from error
 
 
@@ -171,8 +170,8 @@ def _report(options: argparse.Namespace) -> Report:
     if options.megacore and not generation.has_megacore:
         combining = " and ".join(name for name, other in GENERATIONS.items() if other.has_megacore)
         raise CommandError(
-            f"--megacore: the cores of a {generation.name} chip cannot form one device; only {combining} chips "
-            f"support this. Write ringlet tpu {options.slice}"
+            f"--megacore: the cores of a {generation.name} chip cannot form one device; only {combining} chips support "
+            f"this. Omit --megacore: ringlet tpu {options.slice}"
         )
     megacore = generation.has_megacore if options.megacore is None else options.megacore
     try:
@@ -258,7 +257,7 @@ def _count(option: str, text: str, least: int) -> int:
         parts = text.strip().split("x")
         example = math.prod(map(int, parts)) if len(parts) > 1 and all(part.isdecimal() for part in parts) else 0
         example = max(least, example or 2)
-        raise CommandError(f"{option} {text}: expected a whole number, at least {least}. Write {option} {example}")
+        raise CommandError(f"{option} {text}: expected an integer, at least {least}. Write {option} {example}")
     return int(text)
 
 

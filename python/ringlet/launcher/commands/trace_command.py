@@ -78,11 +78,11 @@ def execute(options: argparse.Namespace) -> int:
         print(f"the others waited longest for rank {late[0]}: {format_seconds(late[1])} in total")
     if total:
         took = format_seconds(total)
-        print(f"asynchronous calls took {took}, of which the program did not wait for {hidden / total:.0%}")
+        print(f"asynchronous calls took {took}, {hidden / total:.0%} of which overlapped with the program")
     if summary.num_lost:
         print(f"{summary.num_lost} events are missing, because there were too many to write")
     if open_files:
-        print(f"{open_files} of {len(files)} files have no end: their processes are running, or were killed")
+        print(f"{open_files} of {len(files)} files are incomplete: their processes are running, or were killed")
     if options.output:
         print(f"wrote {options.output}: open it at https://ui.perfetto.dev")
     return 0
@@ -150,7 +150,7 @@ def _events(path: Path) -> Iterator[dict[str, Any] | None]:
     with path.open(encoding="utf-8", errors="replace") as file:
         for number, line in enumerate(file, 1):
             if damaged:
-                raise DataLossError(f"{path} is damaged in line {damaged}", str(path))
+                raise DataLossError(f"{path} is damaged at line {damaged}", str(path))
             if line == "]\n":
                 yield None
             elif line != "[\n":
@@ -193,7 +193,7 @@ def _merge(files: list[_File], output: str | None) -> tuple[TraceSummary, int]:
                 try:
                     summary.add(process, event)
                 except (KeyError, TypeError) as error:
-                    what = "lacks" if isinstance(error, KeyError) else "has a value of another type:"
+                    what = "lacks" if isinstance(error, KeyError) else "has a value of the wrong type:"
                     raise DataLossError(f"{path} is damaged: an event {what} {error}", str(path)) from error
                 if merged and event["name" if "name" in event else "ph"] not in ("ringlet", "process_name"):
                     merged.write(separator + _text(event | {"pid": process + 1}))

@@ -91,10 +91,10 @@ _ADVICE = {
         "it has no tiled form for full_matrices=True or hermitian=True",
         "Pass full_matrices=False, which has one",
     ),
-    "np.save": ("a file has the whole array", "Write np.save(path, x.numpy())"),
-    "np.savez": ("a file has the whole array", "Write np.savez(path, x=x.numpy())"),
-    "np.savez_compressed": ("a file has the whole array", "Write np.savez_compressed(path, x=x.numpy())"),
-    "np.savetxt": ("a file has the whole array", "Write np.savetxt(path, x.numpy())"),
+    "np.save": ("a file holds the whole array", "Write np.save(path, x.numpy())"),
+    "np.savez": ("a file holds the whole array", "Write np.savez(path, x=x.numpy())"),
+    "np.savez_compressed": ("a file holds the whole array", "Write np.savez_compressed(path, x=x.numpy())"),
+    "np.savetxt": ("a file holds the whole array", "Write np.savetxt(path, x.numpy())"),
 }
 _NO_TILED_FORM = ("it has no tiled form", "Use operations with a tiled form")
 

@@ -129,7 +129,7 @@ class _Reader:
         start = max(0, at - _SHOWN)
         part = "".join(letter if letter.isprintable() else " " for letter in self.text[start : at + _SHOWN])
         raise ShardingError(
-            f"the text of a sharding is invalid: at position {at} {reason}\n  {part}\n  {' ' * (at - start)}^"
+            f"the text of a sharding is invalid at position {at}: {reason}\n  {part}\n  {' ' * (at - start)}^"
         )
 
 

@@ -44,13 +44,13 @@ def from_jax(array: Any) -> ShardedArray:
     """
     sharding = array.sharding
     if not array.is_fully_addressable:
-        raise ShardingError(f"{sharding} has shards in other processes: pass each process's array.addressable_data(0)")
+        raise ShardingError(f"{sharding} has shards in other processes: pass array.addressable_data(0) in each process")
     if len(sharding.device_set) == 1:
         return shard(np.asarray(array), Sharding.replicated(1))
     if type(sharding).__name__ != "NamedSharding":
         raise ShardingError(
-            f"from_jax was given an array with the sharding {sharding}: expected a NamedSharding. Move it first, "
-            "jax.device_put(array, jax.sharding.NamedSharding(mesh, spec))"
+            f"from_jax was given an array with the sharding {sharding}: expected a NamedSharding. Move the array first "
+            "with jax.device_put(array, jax.sharding.NamedSharding(mesh, spec))"
         )
     return shard(np.asarray(array), Mesh(dict(sharding.mesh.shape)).sharding(*sharding.spec))
 

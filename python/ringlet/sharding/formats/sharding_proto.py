@@ -138,7 +138,9 @@ def _tiled(numbers: dict[int, list[int]]) -> Sharding:
             f"tiles, at most {MOST_DEVICES}"
         )
     if sorted(axes) != list(range(len(shape))):
-        raise ShardingError(f"this OpSharding reads axes {axes} of a grid of {shape} devices: expected each axis once")
+        raise ShardingError(
+            f"this OpSharding has the axis order {axes} for a grid of {shape} devices: expected each axis once"
+        )
     return Sharding.tiled(dimensions, Iota(tuple(shape), tuple(axes)).devices, last_tile_dims=groups)
 
 

@@ -181,8 +181,8 @@ def _check_groups(
     counts = whole_number(feature_groups) or 0, whole_number(batch_groups) or 0
     if min(counts) < 1 or (feature_groups > 1 and batch_groups > 1):
         raise ValueError(
-            f"feature_group_count is {feature_groups!r} and batch_group_count {batch_groups!r}: expected whole numbers "
-            "of 1 or more, at least one of them 1"
+            f"feature_group_count is {feature_groups!r} and batch_group_count {batch_groups!r}: expected integers of 1 "
+            "or more, at least one of them 1"
         )
     if features != inputs * feature_groups:
         raise ValueError(

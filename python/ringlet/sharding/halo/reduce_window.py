@@ -169,7 +169,7 @@ def reduce_window(
     dtype = function(np.ones(1, x.dtype), np.ones(1, x.dtype)).dtype
     if dtype != x.dtype:
         raise ValueError(
-            f"{function} of {x.dtype} returns {dtype}: pass an array of that dtype, x.astype({str(dtype)!r})"
+            f"{function} of {x.dtype} returns {dtype}: pass an array of that dtype, such as x.astype({str(dtype)!r})"
         )
     return reduced("reduce_window", x, function, windows, x.dtype)
 

@@ -165,7 +165,7 @@ def per_dimension(what: str, given: Numbers | None, ndim: int, least: int = 1) -
     numbers = _whole_numbers(given) if one is None else (one,) * ndim
     if len(numbers) != ndim or any(number is None or number < least for number in numbers):
         raise ValueError(
-            f"{what} is {shortened(given)}: expected {ndim} whole numbers of {least} or more, or one for all dimensions"
+            f"{what} is {shortened(given)}: expected an integer of {least} or more, or a sequence of {ndim}"
         )
     return numbers  # type: ignore[return-value]
 

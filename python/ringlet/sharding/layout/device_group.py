@@ -82,7 +82,7 @@ def common_group(function_name: str, arrays: Iterable[Any]) -> DeviceGroup:
         if joined is None:
             raise ShardingError(
                 f"{function_name} was given arrays on different device groups: {first}, and {other}. Move one array to "
-                "the devices of the other: ringlet.sharding.shard(np.asarray(array), other.sharding), or with "
+                "the devices of the other with ringlet.sharding.shard(np.asarray(array), other.sharding), or with "
                 "mesh.sharding(...) if the other is on a mesh with member= or assignment="
             )
         first = joined

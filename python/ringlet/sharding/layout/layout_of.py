@@ -34,10 +34,9 @@ def _for_ndim(sharding: Sharding | NamedSharding, ndim: int) -> Sharding:
         return sharding.for_ndim(ndim)
     if not isinstance(sharding, Sharding):
         raise TypeError(
-            "expected a Sharding, such as Sharding.tiled((2, 1)) or Sharding.parse(text), or a mesh and its axes, "
-            f"mesh.sharding('x', None) or NamedSharding(mesh, PartitionSpec('x', None)), got "
-            f"{shortened(sharding)} of type "
-            f"{type(sharding).__name__}"
+            "expected a Sharding, such as Sharding.tiled((2, 1)) or Sharding.parse(text), or a mesh and its axes, as "
+            f"in mesh.sharding('x', None) or NamedSharding(mesh, PartitionSpec('x', None)), got {shortened(sharding)} "
+            f"of type {type(sharding).__name__}"
         )
     return sharding
 
@@ -77,8 +76,8 @@ def _count(sharding: Sharding, num_devices: int | None) -> int:
         raise ShardingError(f"{sharding} uses device {highest}, but there are {count} devices, 0 to {count - 1}")
     if sharding.kind == "tiled" and len(sharding.tile_assignment_devices) != count:
         raise ShardingError(
-            f"{sharding} has tiles for {len(sharding.tile_assignment_devices)} of {count} devices: give each device "
-            "a tile"
+            f"{sharding} has tiles for {len(sharding.tile_assignment_devices)} of {count} devices: assign a tile to "
+            "each device"
         )
     return count
 

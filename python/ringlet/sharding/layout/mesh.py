@@ -85,7 +85,7 @@ class Mesh:
         count = math.prod(self._sizes)
         if count > MOST_DEVICES:
             raise ShardingError(
-                f"a mesh has at most {MOST_DEVICES} devices, but axes {self.shape} have {count}: choose smaller axes"
+                f"a mesh has at most {MOST_DEVICES} devices, but axes {self.shape} have {count}: pass smaller axes"
             )
         self._devices = _checked_devices(devices, count)
         owners = () if member is None else _owners(owner, member.num_ranks, count)
@@ -208,7 +208,7 @@ class NamedSharding:
         spec: object = self.spec
         if not isinstance(mesh, Mesh) or not isinstance(spec, PartitionSpec):
             raise TypeError(
-                "expected a mesh and a PartitionSpec, NamedSharding(mesh, PartitionSpec('x', None)), got "
+                "expected a mesh and a PartitionSpec, as in NamedSharding(mesh, PartitionSpec('x', None)), got "
                 f"{self.mesh!r} and {self.spec!r}"
             )
         for axis in self.spec.axes:
@@ -255,7 +255,7 @@ def _by_name(axes: Any, second: Any) -> tuple[Any, Any]:
     """Return the axes by name and the devices; also accept JAX's form, a grid of devices and the names of its axes."""
     if isinstance(axes, Mapping) and isinstance(second, Mapping):
         raise ShardingError(
-            f"a mesh was given two mappings of axes, {shortened(axes)} and {shortened(second)}: expected one, "
+            f"a mesh was given two mappings of axes, {shortened(axes)} and {shortened(second)}: expected one, as in "
             f"Mesh({ {**axes, **second} })"
         )
     names = (second,) if isinstance(second, str) else tuple(second) if isinstance(second, Sequence) else ()
@@ -302,7 +302,7 @@ def _owners(owner: Iterable[int] | None, num_ranks: int, count: int) -> tuple[in
     owners = tuple(owner) if owner is not None else tuple(device * num_ranks // count for device in range(count))
     if len(owners) != count or not set(owners) <= set(range(num_ranks)):
         raise ShardingError(
-            f"owner= must give the rank, 0 to {num_ranks - 1}, of the process that owns each of {count} devices, got "
+            f"owner= must list the ranks, 0 to {num_ranks - 1}, of the processes that own the {count} devices, got "
             f"{owners}"
         )
     return owners

@@ -24,8 +24,8 @@ def check_partition(shape: Sequence[int | None], partition_dimensions: Any, num_
     if len(given) != len(shape):
         raise PartitionError(
             f"Length of `partition_dimensions` must equal to the rank of `tensor.shape` ({len(shape)}). Received "
-            f"len(partition_dimensions)={len(given)}. Give one number of tiles for each dimension of "
-            f"{_shown(shape)}, 1 where it is not divided"
+            f"len(partition_dimensions)={len(given)}. Pass one number of tiles for each dimension of {_shown(shape)}, "
+            "1 for one that is not divided"
         )
     numbers = [number if type(number) is int else _real_number(number) for number in given]
     if None in numbers:
@@ -48,8 +48,8 @@ def check_partition(shape: Sequence[int | None], partition_dimensions: Any, num_
         raise _no_numbers(shape, partition_dimensions)
     if any(part < 1 for part in parts):
         raise PartitionError(
-            f"partition_dimensions are {partition_dimensions}: a dimension can only be divided into 1 tile or more. "
-            "Write 1 for a dimension that is not divided"
+            f"partition_dimensions are {partition_dimensions}: a dimension can only be divided into one or more "
+            "tiles. Write 1 for a dimension that is not divided"
         )
     return parts
 
@@ -86,8 +86,7 @@ def _listed(shape: Sequence[int | None], partition_dimensions: Any) -> list[Any]
 
 def _no_numbers(shape: Sequence[int | None], partition_dimensions: Any) -> TypeError:
     return TypeError(
-        f"partition_dimensions is {shortened(partition_dimensions)}: expected a list of whole numbers, the "
-        "number of tiles "
+        f"partition_dimensions is {shortened(partition_dimensions)}: expected a list of integers, the number of tiles "
         f"along each dimension of shape {_shown(shape)}, such as {[1] * len(shape)}"
     )
 

@@ -130,7 +130,7 @@ class Sharding:
         >>> print(Sharding.tiled((2, 1, 4), last_tile_dims=["replicated"]))
         {devices=[2,1,4]<=[8] last_tile_dim_replicate}
         """
-        given = listed_items(partition_dimensions, "the number of tiles along each dimension, (2, 1)")
+        given = listed_items(partition_dimensions, "the number of tiles along each dimension, such as (2, 1)")
         parts = tuple(whole for part in given if (whole := whole_number(part)) is not None and whole > 0)
         if len(parts) != len(given):
             raise PartitionError(
@@ -139,7 +139,7 @@ class Sharding:
             )
         if math.prod(parts) > MOST_DEVICES:
             raise ShardingError(f"{list(parts)} are {math.prod(parts)} tiles: expected at most {MOST_DEVICES}")
-        listed = None if devices is None else listed_items(devices, "the device of each tile, (1, 0)")
+        listed = None if devices is None else listed_items(devices, "the device of each tile, such as (1, 0)")
         return _tiled(parts, listed, listed_items(last_tile_dims, "kinds of groups"))
 
     @classmethod
@@ -158,7 +158,7 @@ class Sharding:
         """
         device = whole_number(logical_device_id)
         if device is None or device < 0 or (num_devices is not None and device >= num_devices):
-            last = "" if num_devices is None else f" to {num_devices - 1}"
+            last = " or more" if num_devices is None else f" to {num_devices - 1}"
             raise ShardingError(f"device {logical_device_id!r} does not exist: expected a number, 0{last}")
         return cls("maximal", (1,), (device,), num_devices)
 
@@ -263,7 +263,7 @@ class Sharding:
         {devices=[2,4]<=[2,2,2]T(1,0,2)}
         >>> Sharding.parse("{devices=[2,2]0,1,1,3}")
         Traceback (most recent call last):
-        ringlet.errors.ShardingError: the text of a sharding is invalid: at position 18 device 1 is listed twice
+        ringlet.errors.ShardingError: the text of a sharding is invalid at position 18: device 1 is listed twice
           {devices=[2,2]0,1,1,3}
                             ^
         """
@@ -380,7 +380,7 @@ class Sharding:
         """
         if self.ndim not in (None, len(shape)):
             raise PartitionError(
-                f"{self} is for tensors of {self.ndim} dimensions, but shape {tuple(shape)} has {len(shape)}. Give one "
+                f"{self} is for tensors of {self.ndim} dimensions, but shape {tuple(shape)} has {len(shape)}. Pass one "
                 "number of tiles for each dimension, 1 for one that is not divided"
             )
 

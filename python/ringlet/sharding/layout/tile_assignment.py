@@ -71,5 +71,5 @@ def checked_devices(devices: Sequence[int], dimensions: Sequence[int]) -> tuple[
         )
     if len(set(numbers)) != len(numbers):
         twice = collections.Counter(numbers).most_common(1)[0][0]
-        raise ShardingError(f"device {twice} is listed {numbers.count(twice)} times: give each device one tile")
+        raise ShardingError(f"device {twice} is listed {numbers.count(twice)} times: assign one tile to each device")
     return numbers

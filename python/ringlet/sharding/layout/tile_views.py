@@ -59,8 +59,7 @@ def tile_views(tensor: Array, partition_dimensions: Sequence[int]) -> list[Array
         parts = [operator.index(part) for part in partition_dimensions]
     except TypeError:
         raise PartitionError(
-            f"partition_dimensions is {shortened(partition_dimensions)}: expected {tensor.ndim} whole numbers, "
-            "the number of "
-            f"tiles along each dimension of shape {tensor.shape}."
+            f"partition_dimensions is {shortened(partition_dimensions)}: expected a sequence of {tensor.ndim} "
+            f"integers, the number of tiles along each dimension of shape {tensor.shape}."
         ) from None
     return _core.tile_views(tensor, parts)

@@ -39,7 +39,7 @@ def reshard(x: ShardedArray, sharding: Sharding | NamedSharding) -> ShardedArray
     if group not in (x._group, DeviceGroup.of(x._group.num_devices)):
         raise ShardingError(
             f"{sharding} is for {group}, but the array is on {x._group}: pass a sharding of the same mesh, or move the "
-            "values, ringlet.sharding.shard(np.asarray(array), sharding)"
+            "values with ringlet.sharding.shard(np.asarray(array), sharding)"
         )
 
     def work() -> ShardedArray:

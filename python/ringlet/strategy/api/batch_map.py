@@ -136,8 +136,8 @@ def _check_call(fn: Any, progress: Any, unknown: Mapping[str, Any]) -> None:
     for name in unknown:
         raise TypeError(
             f"map got an unexpected keyword argument {name!r}: write functools.partial(fn, {name}=...) for an argument "
-            "of the function, batch_size=... for the rows of a batch, and ringlet.MirroredStrategy(4).map or the "
-            "environment variable RINGLET_NUM_DEVICES=4 for the number of replicas"
+            "of the function, batch_size=... for the number of rows in a batch, and ringlet.MirroredStrategy(4).map or "
+            "the environment variable RINGLET_NUM_DEVICES=4 for the number of replicas"
         )
     if progress is not None and not _takes_two_numbers(progress):
         raise TypeError(
@@ -149,7 +149,7 @@ def _check_call(fn: Any, progress: Any, unknown: Mapping[str, Any]) -> None:
     if mode is not None and not mode.is_cross_replica:
         raise RuntimeError(
             "map requires cross-replica context, but was called by a replica, in the function of another map or of "
-            "strategy.run, which already uses all replicas. Call the inner function there, as in fn(batch)"
+            "strategy.run, which already uses all replicas. Call the function directly, as in fn(batch)"
         )
 
 
@@ -168,7 +168,7 @@ def _refuse_collective(*args: Any) -> NoReturn:
     name = args[-1] if args else "all_reduce or all_gather"
     raise RuntimeError(
         f"a function of map called {name}: replicas run different numbers of batches, so unrelated batches would be "
-        "combined. Combine the result of map instead, or use strategy.run"
+        "combined. Combine the results after map has returned, or use strategy.run"
     )
 
 
@@ -199,8 +199,11 @@ def _with_rows(leaf: Any, is_argument: bool) -> str:
     if hasattr(leaf, "batch"):  # the leaf is a dataset
         return "dataset.map(fn), or for batch in strategy.distribute_dataset(dataset): strategy.run(fn, args=(batch,))"
     values = "list(values)" if hasattr(leaf, "__next__") else "values"
-    size = f", and batch_size={leaf} for the rows of a batch" if is_argument and isinstance(leaf, int) else ""
-    return f"np.asarray({values}) for a list of values, functools.partial(fn, value) for one value of all rows{size}"
+    size = f", and batch_size={leaf} for the number of rows in a batch" if is_argument and isinstance(leaf, int) else ""
+    return (
+        f"np.asarray({values}) for a list of values, functools.partial(fn, value) for one value shared by all "
+        f"rows{size}"
+    )
 
 
 def _checked_size(batch_size: int | None, rows: int, num_replicas: int) -> int:

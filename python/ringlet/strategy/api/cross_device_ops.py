@@ -309,7 +309,7 @@ def copies(value: Any, count: int) -> Any:
 
 @functools.cache
 def _warn_of_nccl() -> None:
-    _log.warning("NcclAllReduce: NCCL is not used, because all devices share host memory; the core combines values")
+    _log.warning("NcclAllReduce: NCCL is not used, because all devices share host memory; ringlet combines the values")
 
 
 def _as_distributed(value: Any) -> DistributedValues[Any]:

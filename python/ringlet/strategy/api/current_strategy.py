@@ -95,8 +95,8 @@ def replica_context() -> ReplicaContext:
     replica = get_replica_context()
     if replica is None:
         raise RuntimeError(
-            f"replica_context() was called in cross-replica context of {get_strategy()!r}, that is in its scope or in "
-            "a merge_fn. Call it in the function that strategy.run(fn) runs"
+            f"replica_context() was called in cross-replica context of {get_strategy()!r}, in its scope or in a "
+            "merge_fn. Call it in the function that strategy.run(fn) runs"
         )
     return replica
 
@@ -149,8 +149,7 @@ def experimental_set_strategy(strategy: Strategy | None) -> None:
     if strategy is not None and not isinstance(strategy, Strategy):
         raise TypeError(
             f"strategy must be a ringlet.Strategy or None, got {shortened(strategy)} of type "
-            f"{type(strategy).__name__}: make "
-            "one, such as ringlet.MirroredStrategy()"
+            f"{type(strategy).__name__}: create one, such as ringlet.MirroredStrategy()"
         )
     mode, scope = context.current(), _set_scope.get()
     if mode is not None and (scope is None or scope.mode is not mode):

@@ -26,7 +26,9 @@ class DefaultStrategy(Strategy):
         super().__init__(_DefaultExtended(self))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Strategy:
-        raise RuntimeError("Should only create a single instance of the default strategy: it cannot be copied")
+        raise RuntimeError(
+            "Should only create a single instance of the default strategy: use get_strategy() instead of a copy"
+        )
 
     def _repr_html_(self) -> str:
         from ringlet.values.notebook_repr import facts_table

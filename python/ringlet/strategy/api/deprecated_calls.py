@@ -168,7 +168,7 @@ class DeprecatedCalls(PlainNames):
         """
         if replication_mode is not InputReplicationMode.PER_WORKER:
             raise ValueError(
-                f"Input replication mode not supported: {replication_mode!r}. Leave it at PER_WORKER, or call "
+                f"Input replication mode not supported: {replication_mode!r}. Pass PER_WORKER, or call "
                 "distribute_datasets_from_function with InputOptions"
             )
         from ringlet.data.input_iterator import FunctionSteps, InputIterator

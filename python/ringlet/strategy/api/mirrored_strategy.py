@@ -266,13 +266,13 @@ def _device_names(devices: Any) -> list[str]:
             f"of type {type(devices).__name__}: write ['CPU:0', 'CPU:1'] or 2 for two replicas"
         )
     if is_count and devices < 1:
-        raise ValueError(f"a strategy needs at least one replica, got {devices}: write a number such as 2")
+        raise ValueError(f"a strategy requires at least one replica, got {devices}: write a number such as 2")
     if is_count:
         devices = [f"CPU:{number}" for number in range(min(devices, MAX_REPLICAS + 1))]
     names: list[Any] = [getattr(device, "name", device) for device in devices]
     if len(names) > MAX_REPLICAS:
         raise ValueError(
-            f"a strategy has at most {MAX_REPLICAS} replicas in one process, but more devices were passed: pass fewer "
+            f"a strategy has at most {MAX_REPLICAS} replicas in one process, but more devices were passed. Pass fewer "
             "devices, for example one for each core"
         )
     return names
@@ -288,7 +288,7 @@ def _local_devices(names: list[str], may_repeat: bool) -> tuple[str, ...]:
         )
     if len({(device.job, device.replica, device.task) for device in parsed}) > 1:
         raise RuntimeError(
-            f"a MirroredStrategy over several workers is not supported, but these devices belong to several: {names}. "
+            f"a MirroredStrategy does not support several workers, but these devices belong to more than one: {names}. "
             "Name the devices of one process, such as ['CPU:0', 'CPU:1']"
         )
     return tuple(map(canonicalize, names)) if may_repeat else canonicalize_distinct(names)

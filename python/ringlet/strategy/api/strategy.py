@@ -530,7 +530,9 @@ class Strategy(DeprecatedCalls):
         return self._extended._distribute_datasets_from_function(dataset_fn, options)
 
     def __copy__(self) -> Strategy:
-        raise RuntimeError(f"Must only deepcopy a strategy: a shallow copy of {self!r} would share its threads")
+        raise RuntimeError(
+            f"Must only deepcopy a strategy: a shallow copy of {self!r} would share its threads; use copy.deepcopy"
+        )
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

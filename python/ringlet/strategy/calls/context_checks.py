@@ -21,8 +21,8 @@ def require_cross_replica(
         return
     if mode.strategy is not strategy:
         raise RuntimeError(
-            f"Mixing different strategies: {mode.strategy!r} is current and is not {strategy!r}, which was called. "
-            "Leave the scope of the first before using the second"
+            f"Mixing different strategies: {mode.strategy!r} is current, but {strategy!r} was called. Leave the scope "
+            "of the current strategy first"
         )
     raise RuntimeError(
         f"{method} of {strategy!r} requires cross-replica context, but was called by a replica, inside strategy.run. "
@@ -38,8 +38,8 @@ def require_replica(replica: context.Mode) -> None:
     if mode is None or mode.strategy is not replica.strategy:
         current = "the default strategy" if mode is None else repr(mode.strategy)
         raise RuntimeError(
-            f"Mismatching strategies: {current} is current and is not {replica.strategy!r}, to which this replica "
-            f"context belongs. {_REMEDY}"
+            f"Mismatching strategies: {current} is current, but this replica context belongs to {replica.strategy!r}. "
+            f"{_REMEDY}"
         )
     if mode.is_cross_replica:
         raise RuntimeError(f"a replica context was used in cross-replica context, outside of its replica. {_REMEDY}")

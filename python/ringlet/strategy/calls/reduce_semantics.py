@@ -94,8 +94,8 @@ def reduce_plain(op: ReduceOp, value: Any, num_replicas: int) -> Any:
     equal = "; equal small integers and constants are one object in Python: return np.asarray(count) from the step"
     raise ValueError(
         f"A non-DistributedValues value {value} cannot be reduced with the given reduce op {op}: it is the same object "
-        f"on all {num_replicas} replicas. Use MEAN to get it back, or multiply it by num_replicas_in_sync"
-        f"{equal if is_number else ''}"
+        f"on all {num_replicas} replicas. Use MEAN, which returns it unchanged, or multiply it by "
+        f"num_replicas_in_sync{equal if is_number else ''}"
     )
 
 
@@ -107,7 +107,7 @@ def reduce_mirrored(op: ReduceOp, value: DistributedValues[Any], num_replicas: i
     if op is ReduceOp.SUM and num_replicas > 1:
         raise ValueError(
             f"a {type(value).__name__} cannot be reduced with the given reduce op {op}: it is the same on all "
-            f"{num_replicas} replicas. Use MEAN to get it back, or multiply it by num_replicas_in_sync"
+            f"{num_replicas} replicas. Use MEAN, which returns it unchanged, or multiply it by num_replicas_in_sync"
         )
     return read_component(value.values[0])
 

@@ -78,9 +78,9 @@ class Shapes:
             call = self._calls[replica]
             raise CollectiveMismatchError(
                 _mixed_kinds(call, first, replica, shape)
-                or f"the replicas called {call} with different structures: replica 0 {_describe(first)}, replica "
-                f"{replica} {_describe(shape)}, with * for each array. Pass the same keys on every replica, with "
-                "zeros where a replica has no value"
+                or f"the replicas called {call} with different structures: replica 0 with {_describe(first)}, replica "
+                f"{replica} with {_describe(shape)}, where * stands for an array. Pass the same keys on every replica, "
+                "with zeros where a replica has no value"
             )
 
     def explain(self, replica: int, error: CollectiveMismatchError) -> CollectiveMismatchError:
@@ -117,6 +117,6 @@ def _mixed_kinds(call: str, first: Any, replica: int, shape: Any) -> str | None:
             where = "".join(f"[{key!r}]" for key in path)
             return (
                 f"the replicas called {call} with arrays of different libraries{where and f' at {where}'}: replica 0 "
-                f"with a {pair[0]}, replica {replica} with a {pair[1]}. Convert them to one kind first"
+                f"with a {pair[0]}, replica {replica} with a {pair[1]}. Convert them to one type first"
             )
     return None

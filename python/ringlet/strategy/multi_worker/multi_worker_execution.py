@@ -188,8 +188,8 @@ class WorkerRun(ReplicaRun):
         self._entered[replica] = number  # stored after the kind, which _release_waiting needs
         if first != kind:
             text = (
-                f"its replicas did not make the same call (call {number} of this run): {self._name(replica)} {kind}, "
-                f"another one {first}. Make the same calls in the same order on every replica"
+                f"its replicas did not make the same call (call {number} of this run): {self._name(replica)} entered "
+                f"{kind}, another replica {first}. Make the same calls in the same order on every replica"
             )
             self.workers.abort(f"cannot continue: {text}")
             return CollectiveMismatchError(text)

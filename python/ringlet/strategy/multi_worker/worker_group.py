@@ -313,9 +313,9 @@ class ThreadExclusion:
         holder = self._holder.setdefault("thread", me)
         if holder != me:
             raise RuntimeError(
-                f"two threads use {self._what} at the same time, {_name(me)!r} and {_name(holder)!r}: all workers "
-                "must make their calls in the same order, but the order of concurrent threads is undefined. Call it "
-                "from one thread, or create a strategy for each thread, in the same order on every worker"
+                f"two threads use {self._what} at the same time, {_name(me)!r} and {_name(holder)!r}: all workers must "
+                "make their calls in the same order, but the order of concurrent threads is undefined. Make these "
+                "calls from one thread, or create a strategy for each thread, in the same order on every worker"
             )
         self._depth += 1
         return self

@@ -242,8 +242,8 @@ def _compare(cluster: Cluster, facts: Sequence[dict[str, Any]]) -> None:
         if each["cluster"][0] != facts[0]["cluster"][0]:
             raise FailedPreconditionError(
                 f"the workers have different clusters: {cluster.names[0]} has {facts[0]['cluster'][1]}, {name} has "
-                f"{each['cluster'][1]}. Set the same cluster for all of them; if these are two jobs, give each of them "
-                "its own RINGLET_JOB_ID"
+                f"{each['cluster'][1]}. Set the same cluster for all of them; if they belong to two jobs, set a "
+                "different RINGLET_JOB_ID for each job"
             )
     replicas = [int(each["replicas"]) for each in facts]
     if len(set(replicas)) > 1:

@@ -40,12 +40,16 @@ class DatasetForWorkers(DistributedDataset):
     @property
     def cardinality(self) -> NoReturn:
         """Not available before a worker builds the dataset."""
-        raise ValueError("Cannot get the cardinality of a dataset that is not built: workers build it")
+        raise ValueError(
+            "Cannot get the cardinality of a dataset that is not built: each worker builds its own dataset"
+        )
 
     @property
     def element_spec(self) -> NoReturn:
         """Not available before a worker builds the dataset."""
-        raise ValueError("Cannot get the element_spec of a dataset that is not built: workers build it")
+        raise ValueError(
+            "Cannot get the element_spec of a dataset that is not built: each worker builds its own dataset"
+        )
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"

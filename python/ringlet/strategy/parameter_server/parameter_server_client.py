@@ -96,7 +96,7 @@ class ParameterServers:
                 return _stopped()
             self._loss = (
                 f"parameter server {index} ({task_name('ps', index)}, pid {self.tasks.pid_of('ps', index)}) {reason}: "
-                "this ends the job. Its variables can still be read and saved; start again with a new strategy",
+                "the job has failed. Its variables can still be read and saved; create a new strategy to continue",
                 index,
                 reason,
             )
@@ -141,7 +141,7 @@ def _fulfil(future: concurrent.futures.Future[Any], call: Callable[..., Any], ar
 
 def _stopped() -> FailedPreconditionError:
     return FailedPreconditionError(
-        "the cluster of this strategy was stopped: create another strategy, which starts it again"
+        "the cluster of this strategy was stopped: create another strategy, which restarts the cluster"
     )
 
 
@@ -194,7 +194,7 @@ def _allow_more_files() -> None:
         raise OSError(
             errno.EMFILE,
             f"each variable on parameter servers is an open file, but this process may open at most {most}: raise the "
-            "limit with `ulimit -n`, or make fewer and larger variables",
+            "limit with `ulimit -n`, or create fewer, larger variables",
         )
     wanted = 4 * most if ceiling == resource.RLIM_INFINITY else min(4 * most, ceiling)
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, ceiling))

@@ -293,8 +293,8 @@ def _check_cluster(resolver: Any) -> None:
     for job in ("ps", "worker"):
         if not num_tasks(spec, job):
             raise ValueError(
-                f"There must be at least one {job}. The cluster is {spec!r}; `ringlet run` starts workers alone. "
-                f"Add the job {job!r}, or {_WITHOUT_CLUSTER}"
+                f"There must be at least one {job}. The cluster is {spec!r}; `ringlet run` starts workers only. Add "
+                f"the job {job!r}, or {_WITHOUT_CLUSTER}"
             )
 
 

@@ -105,8 +105,8 @@ def _in_time(run: ReplicaRun, replica: int, name: str, seconds: float, call: Cal
         return call()
     count = run.strategy.num_replicas_in_sync
     text = (
-        f"replica {run.first_replica + replica} of {count} waited {seconds:g} s for the other replicas in {name}: the "
-        "timeout_seconds of its CommunicationOptions has passed. Allow more, or find out what delays the others"
+        f"replica {run.first_replica + replica} of {count} waited {seconds:g} s for the other replicas in {name}, the "
+        "timeout_seconds of its CommunicationOptions. Check what the other replicas execute, or allow more time"
     )
     with Watchdog(seconds, run.abort, lambda: text):
         return call()

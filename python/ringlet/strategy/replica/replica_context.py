@@ -355,8 +355,8 @@ def _checked_id(replica_id: Any) -> int | None:
     array = np.asarray(replica_id)
     if array.shape != () or array.dtype.kind not in "iu":
         raise ValueError(
-            f"replica_id_in_sync_group can only be an integer, an integer array of no dimensions, or None, "
-            f"got {shortened(replica_id)}"
+            "replica_id_in_sync_group can only be an integer, a 0-dimensional integer array or None, got "
+            f"{shortened(replica_id)}"
         )
     return int(array)
 

@@ -298,8 +298,8 @@ class ReplicaRun:
         self.abort("strategy.run was interrupted")
         with contextlib.suppress(Exception):  # stderr may be closed
             print(
-                f"ringlet: strategy.run was interrupted while {where}; the group is closed; this strategy is "
-                "usable again once that has returned",
+                f"ringlet: strategy.run was interrupted while {where}; the group is closed; this strategy is usable "
+                "again once these replicas have returned",
                 file=sys.stderr,
                 flush=True,
             )
@@ -309,13 +309,13 @@ class ReplicaRun:
         num_running = len(self.threads.claims.running())
         where = self.threads.describe_running(self.first_replica)
         if self._has_timed_out():
-            usable = f"{where}; this strategy is usable again once that has returned"
+            usable = f"{where}; this strategy is usable again once these replicas have returned"
             add_note(primary_failure(self._failures)[1], usable)
             self._raise_failure()
         text = (
             f"strategy.run waited {timeout_seconds:g} s for {num_running} of {len(self._results)} replicas to return: "
-            f"{where}. Allow more with RINGLET_TIMEOUT_SECONDS (0: no limit); this strategy is usable again once "
-            "that has returned"
+            f"{where}. Allow more time with RINGLET_TIMEOUT_SECONDS (0: no limit); this strategy is usable again once "
+            "these replicas have returned"
         )
         self.threads.group.abort(text)
         raise DeadlineExceededError(text) from (primary_failure(self._failures)[1] if self._failures else None)
@@ -364,8 +364,8 @@ class ReplicaRun:
 def _refuse_child(forks: int) -> None:
     if fork_count() != forks:
         raise RuntimeError(
-            "a step function forked this process, and the child returned from it into strategy.run, but the other "
-            "replicas are in the parent: end the child inside the step function, with os._exit"
+            "a child process, forked in a step function, returned into strategy.run, but the other replicas are in the "
+            "parent: end the child inside the step function, with os._exit"
         )
 
 

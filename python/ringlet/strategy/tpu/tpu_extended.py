@@ -267,7 +267,7 @@ def _checked_assignment(assignment: Any) -> DeviceAssignment | None:
     if assignment is not None and not isinstance(assignment, DeviceAssignment):
         raise TypeError(
             f"the device assignment must be a DeviceAssignment, got {assignment!r} of type "
-            f"{type(assignment).__name__}: make one with ringlet.tpu.DeviceAssignment.build"
+            f"{type(assignment).__name__}: create one with ringlet.tpu.DeviceAssignment.build"
         )
     return assignment
 

@@ -277,7 +277,7 @@ def _array(tensor: Any) -> Any:
     if whole.dtype.kind == "O":
         raise TypeError(
             f"the tensor must be an array, a number, text or a list of these, got {shortened(tensor)} of type "
-            f"{type(tensor).__name__}: lay out each array of a structure separately"
+            f"{type(tensor).__name__}: pass each array of a structure separately"
         )
     return whole
 

@@ -174,7 +174,7 @@ class DeviceAssignment(Drawable):
         stride = computation("computation_stride", computation_stride)
         mode = _mode(device_order_mode)
         if not hasattr(num_replicas, "__index__"):
-            raise TypeError(f"num_replicas must be a whole number, got {num_replicas!r}: write num_replicas=64")
+            raise TypeError(f"num_replicas must be an integer, got {num_replicas!r}: write num_replicas=64")
         cores = place(topology, shape, stride, operator.index(num_replicas), mode.name)
         assignment = cls.__new__(cls)
         assignment._assign(topology, cores)

@@ -172,8 +172,9 @@ class HaloObjective:
         grid = tuple(int(size) for size in self.partition_dimensions)
         if math.prod(grid) != count or min(grid) < 1:
             raise ValueError(
-                f"partition_dimensions {grid} make {math.prod(grid)} tiles for {count} devices. Their product must be "
-                "the number of logical cores of a replica, or the number of replicas if each has one core"
+                f"partition_dimensions {grid} give {math.prod(grid)} tiles for {count} devices. The product of the "
+                "dimensions must be the number of logical cores of a replica, or the number of replicas if each has "
+                "one core"
             )
         return grid
 
@@ -207,7 +208,9 @@ class _CallableObjective:
     def rating(self, order: IntArray, fabric: Fabric) -> Rating:
         score = float(self.function(self._ordered(order)))
         if math.isnan(score):
-            raise ValueError(f"the objective {self.function!r} returned NaN: return a number, lower for a better order")
+            raise ValueError(
+                f"the objective {self.function!r} returned NaN: return a number that is lower for better orders"
+            )
         return Rating(score, (score,))
 
     def _ordered(self, order: IntArray) -> DeviceAssignment:
@@ -246,8 +249,8 @@ def _objective(assignment: DeviceAssignment, objective: Any) -> Objective:
         named: dict[str, Objective] = {"ring": RingObjective(), "halo": HaloObjective()}
         if objective not in named:
             raise ValueError(
-                f"unknown objective {objective!r}: pass 'ring', 'halo', or a function that maps a "
-                "DeviceAssignment to a number, smaller for a better one"
+                f"unknown objective {objective!r}: pass 'ring', 'halo', or a function that maps a DeviceAssignment to "
+                "a number, lower for better assignments"
             )
         return named[objective]
     if hasattr(objective, "rating"):

@@ -95,7 +95,7 @@ class Collective:
             )
         if self.groups is None and self.axis not in AXES:
             raise ValueError(
-                f"axis must be one of {', '.join(map(repr, AXES))}, got {self.axis!r}. For other groups pass groups="
+                f"axis must be one of {', '.join(map(repr, AXES))}, got {self.axis!r}. For other groups, pass groups="
             )
         if self.slices < 1:
             raise ValueError(f"slices must be the number of slices, at least 1, got {self.slices}")
@@ -225,7 +225,8 @@ def _plan(assignment: Placed | Topology, wanted: Collective, fabric: Fabric) -> 
     groups = groups_of(cores.shape[0], cores.shape[1], wanted.axis, wanted.groups)
     if groups.size == 0:
         raise ValueError(
-            "the assignment has no replicas, so the cost of collectives is undefined: build it with replicas"
+            "the assignment has no replicas, so the cost of collectives is undefined: pass an assignment with at least "
+            "one replica"
         )
     size = groups.shape[1]
     for name, member in (("root", wanted.root), ("target", wanted.target)):

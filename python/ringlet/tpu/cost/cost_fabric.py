@@ -204,7 +204,9 @@ def _parts(given: Any) -> FloatArray:
     try:
         return np.asarray(given, np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"bandwidth_scale must be fractions of links, such as 0.5, got {given!r}") from None
+        raise ValueError(
+            f"bandwidth_scale must be the remaining fractions of bandwidths, such as 0.5, got {given!r}"
+        ) from None
 
 
 def _entries_of_pair(network: Network, pair: Any) -> list[tuple[int, int, int]]:

@@ -24,8 +24,8 @@ def groups_of(num_replicas: int, num_cores: int, axis: str, groups: Any = None) 
         return _checked(groups, devices.size)
     if axis not in AXES:
         raise ValueError(
-            f"axis must be 'replica' (over the replicas of each logical core), 'core' (over the logical cores of each "
-            f"replica) or 'all', got {axis!r}. For other groups of devices pass groups="
+            "axis must be 'replica' (over the replicas of each logical core), 'core' (over the logical cores of each "
+            f"replica) or 'all', got {axis!r}. For other groups of devices, pass groups="
         )
     by_axis: dict[str, IntArray] = {"replica": devices.T, "core": devices, "all": devices.reshape(1, -1)}
     return by_axis[axis]
@@ -43,7 +43,7 @@ def _checked(groups: Sequence[Sequence[int]], num_devices: int) -> IntArray:
         raise ValueError(f"groups name device {wrong}, but devices are numbered 0 to {num_devices - 1}")
     if len(np.unique(found)) != found.size:
         numbers, counts = np.unique(found, return_counts=True)
-        raise ValueError(f"groups name device {int(numbers[counts > 1][0])} twice: put each device into one group")
+        raise ValueError(f"groups name device {int(numbers[counts > 1][0])} twice: list each device in one group")
     return found.astype(np.int64)
 
 

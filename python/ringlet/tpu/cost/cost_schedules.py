@@ -368,6 +368,5 @@ def refuse_slices(collective: str) -> None:
     """Raise a ValueError for a collective without a schedule over several slices."""
     if collective not in _OVER_SLICES:
         raise ValueError(
-            f"{collective} has no schedule over several slices. Leave slices at 1, or use one of "
-            f"{', '.join(_OVER_SLICES)}"
+            f"{collective} has no schedule over several slices. Omit slices=, or use one of {', '.join(_OVER_SLICES)}"
         )

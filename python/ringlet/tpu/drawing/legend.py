@@ -151,7 +151,7 @@ def loads_in_words(subject: Subject) -> str:
     """Return a description of the busiest link."""
     loads = subject.loads
     if loads is None or loads.highest == 0:
-        return "no link carries anything"
+        return "no link is used"
     # Loads that differ only by rounding count as equal: sums depend on the order of their terms.
     at, *others = np.flatnonzero(loads.amount >= loads.highest * (1 - 1e-9)).tolist()
     source, target = (f"({', '.join(map(str, chips[at].tolist()))})" for chips in (loads.source, loads.target))

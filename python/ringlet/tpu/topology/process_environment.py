@@ -94,10 +94,16 @@ def environment(
 def _kind(slice_: str | AcceleratorType | Topology) -> AcceleratorType:
     if isinstance(slice_, Topology):
         if slice_.generation is None:
-            raise ValueError("the generation of this Topology is unknown: pass generation=, or name the slice.")
+            raise ValueError(
+                "the generation of this Topology is unknown: create the Topology with generation=, or pass the name of "
+                "the slice."
+            )
         kind = AcceleratorType.of(slice_.generation, slice_.chip_shape)
         if kind is None:
-            raise ValueError(f"{slice_.generation.name} has no slices of {shape_text(slice_.chip_shape)} chips.")
+            raise ValueError(
+                f"{slice_.generation.name} has no slices of {shape_text(slice_.chip_shape)} chips. Pass "
+                f"the name of a slice."
+            )
         return kind
     return slice_ if isinstance(slice_, AcceleratorType) else AcceleratorType.parse(slice_)
 

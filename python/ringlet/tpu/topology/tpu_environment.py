@@ -88,9 +88,7 @@ class Variables:
 
 def contradiction(first: str, second: str, how: str) -> ValueError:
     """Return the error for two variables that contradict each other."""
-    return ValueError(
-        f"{first} and {second} contradict each other: {how}. Unset the variable that another job has left behind."
-    )
+    return ValueError(f"{first} and {second} contradict each other: {how}. Correct or unset one of them.")
 
 
 _GRID = re.compile(r"[1-9]\d{0,5}(x[1-9]\d{0,5}){1,2}", re.ASCII)
@@ -135,7 +133,7 @@ class TPUEnvironment:
     >>> ringlet.tpu.TPUEnvironment.read({"TPU_ACCELERATOR_TYPE": "v4-16", "TPU_TOPOLOGY": "2x2x4"})
     Traceback (most recent call last):
     ValueError: TPU_TOPOLOGY and TPU_ACCELERATOR_TYPE contradict each other: '2x2x4' is 16 chips, but 'v4-16' is 8
-    (2x2x2). Unset the variable that another job has left behind.
+    (2x2x2). Correct or unset one of them.
     """
 
     accelerator_type: str | None
@@ -251,11 +249,11 @@ def _shape_of_processes(found: Variables, bounds: str, known: _ShapeVariable, bo
         return box
     if sorted(box) == sorted(shape) and math.prod(shape) == 8:
         return box  # the eight chips of a v5e or v6e machine are 2x4 in Google's notation, and 4x2 elsewhere
-    how = f"{shape_text(box)} is {math.prod(box)} chips, but {shape_text(shape)} is {math.prod(shape)}"
+    how = f"the first is {shape_text(box)} chips, the second {shape_text(shape)}"
     if math.prod(box) < math.prod(shape):
         if found.same(VISIBLE_CHIPS)[1] is not None:
             return box
-        how += f"; for a part of the slice list the chips to open in {VISIBLE_CHIPS[0]}"
+        how += f"; to use a part of the slice, list its chips in {VISIBLE_CHIPS[0]}"
     raise contradiction(bounds, known.name, how)
 
 
@@ -275,8 +273,9 @@ def _per_chip(name: str, bounds: tuple[int, ...] | None, generation: Generation 
     if devices % each:
         text = ",".join(map(str, bounds or ()))
         raise ValueError(
-            f"{name} is {text!r}: {each} processes on each chip, but a {generation.name if generation else ''} chip "
-            f"has {devices} device{'s' * (devices != 1)}. Omit the fourth number."
+            f"{name} is {text!r}, which is {each} processes on each chip, but a "
+            f"{generation.name if generation else ''} chip has {devices} device{'s' * (devices != 1)}. Omit the fourth "
+            "number."
         )
     return each
 
@@ -344,8 +343,8 @@ def _check_hosts(hostnames: tuple[str, ...], slice_: TPUEnvironment, source: str
     is_possible = slice_.num_processes % hosts == 0 and (chips < 4 or not sizes or chips / hosts in sizes)
     if not is_possible:
         expected = " or ".join(str(chips // size) for size in sorted(sizes, reverse=True) if chips % size == 0)
-        what = f"{shape_text(slice_.shape)} chips with {counted(slice_.num_processes, 'process')}"
-        there = f", which has {expected}" if expected else ""
+        what = f"{shape_text(slice_.shape)} chips and {counted(slice_.num_processes, 'process')}"
+        there = f" (expected {expected})" if expected else ""
         raise contradiction(HOSTNAMES, source, f"{counted(hosts, 'host')} for {what}{there}")
 
 
@@ -389,6 +388,6 @@ def _with_slices(found: Variables, slice_: TPUEnvironment) -> TPUEnvironment:
     if many == 0:
         raise ValueError(f"{NUM_SLICES} is '0': expected the number of slices, at least 1.")
     if number >= (many or 1):
-        raise contradiction(SLICE_ID, NUM_SLICES, f"slice {number} of {many or 1}")
+        raise contradiction(SLICE_ID, NUM_SLICES, f"slice {number}, but the number of slices is {many or 1}")
     name, coordinator = found.get(NAME)[1], found.get(COORDINATOR)[1]
     return replace(slice_, name=name, num_slices=many or 1, slice_id=number, coordinator_address=coordinator)

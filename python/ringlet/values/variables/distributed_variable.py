@@ -39,8 +39,8 @@ def refuse_mixing(variable: Variable, mode: context.Mode) -> NoReturn:
     strategy = None if variable._strategy is None else variable._strategy()
     mine = "a deleted strategy" if strategy is None else repr(strategy)
     raise RuntimeError(
-        f"Mixing different strategies: {mode.strategy!r} is current and is not {mine}, which created variable "
-        f"'{variable.name}'. Leave the scope of the first before using variables of the second"
+        f"Mixing different strategies: {mode.strategy!r} is current, but {mine} created variable '{variable.name}'. "
+        "Leave the scope of the current strategy first"
     )
 
 
@@ -48,8 +48,8 @@ def refuse_late(variable: Variable, mode: context.Mode) -> None:
     """Raise an error if the replica's ``run`` has already raised an error: its caller may use the variable again."""
     if mode.is_abandoned:
         raise FailedPreconditionError(
-            f"replica {mode.local_replica_id} tried to update variable '{variable.name}' after its strategy.run "
-            "had raised. Increase the time-out with RINGLET_TIMEOUT_SECONDS, or shorten the step function"
+            f"replica {mode.local_replica_id} tried to update variable '{variable.name}' after its strategy.run had "
+            "raised. Increase the time-out with RINGLET_TIMEOUT_SECONDS, or make the step function faster"
         )
 
 

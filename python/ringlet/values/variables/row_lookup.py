@@ -182,7 +182,7 @@ def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None) -> An
         raise InvalidArgumentError(f"max_norm is {max_norm!r}: expected a norm greater than 0")
     if not is_floating(rows.dtype):
         raise InvalidArgumentError(
-            f"max_norm requires a floating-point table, but the table holds {rows.dtype}: leave out max_norm"
+            f"max_norm requires a floating-point table, but the table holds {rows.dtype}: omit max_norm"
         )
     axes = tuple(range(indices.ndim, rows.ndim))
     lengths = np.sqrt(np.sum(np.square(rows), axis=axes, keepdims=True))

@@ -195,7 +195,8 @@ class Variable(SparseReader, ScatterNdUpdates, SpecProperties, metaclass=Variabl
         strategy = self._strategy()
         if strategy is None:
             raise RuntimeError(
-                f"the strategy that created variable '{self.name}' was deleted: keep a reference to the strategy"
+                f"the strategy that created variable '{self.name}' was deleted: keep a reference to the strategy while "
+                "its variables are used"
             )
         return strategy
 
@@ -320,7 +321,7 @@ class Variable(SparseReader, ScatterNdUpdates, SpecProperties, metaclass=Variabl
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            f"cannot pickle variable '{self.name}', because it would lose its strategy. Pickle "
-            "variable.numpy(), and create a variable with it after unpickling; a function of a ClusterCoordinator may "
-            "use variables made in `with strategy.scope():`"
+            f"cannot pickle variable '{self.name}', because it would lose its strategy. Pickle variable.numpy(), and "
+            "create a variable with that value after unpickling; functions of a ClusterCoordinator may use variables "
+            "created in `with strategy.scope():`"
         )

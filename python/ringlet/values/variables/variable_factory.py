@@ -80,7 +80,7 @@ def _create_distributed(strategy: Any, request: VariableRequest) -> DistributedV
     if synchronization is VariableSynchronization.NONE:
         raise ValueError(
             "`NONE` variable synchronization mode is not supported with tf.distribute strategy. Please change the "
-            f"`synchronization` for variable: {name} to ON_WRITE or ON_READ, or leave it out"
+            f"`synchronization` for variable: {name} to ON_WRITE or ON_READ, or omit it"
         )
     if synchronization is VariableSynchronization.AUTO:
         synchronization = VariableSynchronization.ON_WRITE

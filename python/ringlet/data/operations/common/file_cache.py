@@ -41,7 +41,9 @@ class FileCachedElements(Stream):
             try:
                 self._writer = CacheWriter.begin(self._filename)
             except FileNotFoundError as error:
-                raise NotFoundError(f"cannot create the cache {self._filename}: its folder does not exist") from error
+                raise NotFoundError(
+                    f"cannot create the cache {self._filename}: its folder does not exist. Create the folder first."
+                ) from error
             if self._writer is not None:
                 weakref.finalize(self, self._writer.abandon)
             self._input = self._node.open(self._context)
