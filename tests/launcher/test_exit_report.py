@@ -95,6 +95,30 @@ def test_a_worker_that_leaves_early_is_the_cause(error):
     assert job_status(endings, None) == 1
 
 
+@pytest.mark.parametrize("error", [LOST, CLOSED])
+def test_a_worker_that_makes_a_call_too_many_is_the_cause(error):
+    endings = [raised(0, 1.0, error), Ending(1, 0, 0.9, pid=71), Ending(2, 0, 1.1)]
+    assert summary(endings, None, 3) == [
+        "worker 0 of 3 made a call that the others, which exited with status 0, did not make",
+        "all workers make the same calls: look for a loop that it leaves late, or a call that only it makes",
+    ]
+
+
+def test_no_side_is_the_cause_if_it_is_no_majority_that_finished_or_waits():
+    hint = "all workers make the same calls: look for a loop that some leave early, or a call that only some make"
+    endings = [raised(0, 1.0, LOST), Ending(1, 0, 0.9, pid=71)]
+    assert summary(endings, None, 2) == [
+        "worker 1 of 2 exited with status 0 while others waited for its next call",
+        hint,
+    ]
+    endings += [raised(2, 1.1, LOST), Ending(3, 0, 0.9)]
+    assert summary(endings, None, 4) == [
+        "workers 1 and 3 of 4 exited with status 0 while others waited for their next call",
+        hint,
+        f"worker 2 failed because of it: {LOST}",
+    ]
+
+
 LATE = "ringlet.errors.DeadlineExceededError: all_reduce(SUM), call 2 of rank 0, waited 2 s for rank 1 (pid 71, stopped"
 
 

@@ -113,30 +113,42 @@ def summary(endings: Sequence[Ending], received: int | None, num_workers: int) -
         text, _ = interrupted_call(endings) if received == signal.SIGINT else ("", [])
         shown = shown_failure(endings, received)
         return [line, text] if text and shown is not None and text not in shown.words else [line]
-    left = _left_early(first, endings)
-    if left is not None:
-        line = f"worker {left.worker} of {num_workers} {ending_text(0)} while others waited for its next call"
-        hint = "all workers make the same calls: look for a loop that it leaves early, or a call that it skips"
-        return [line + _others(first, endings), hint, *_folded(first, endings, [left])]
+    if finished := _finished_before(first, endings):
+        line, hint = _uneven_calls(first.worker, finished, num_workers)
+        return [line + _others(first, endings), hint, *_folded(first, endings, finished)]
     waited = _WAITED.search(first_exception_line(first.words))
     if waited is not None and (late := _with_pids_in(waited[2], endings)):
         workers = workers_text([ending.worker for ending in late])
         line = f"{workers} of {num_workers} kept others waiting for {waited[1]}"
-        return [line + _others(first, endings), *_folded(first, endings, late)]
+        return [line + _others(first, endings), *_folded(first, endings, [ending.worker for ending in late])]
     lines = [f"worker {first.worker} of {num_workers} {ending_text(first.own_status)}{_others(first, endings)}"]
     hint = _hint(first)
     return [*lines, *([hint] if hint else []), *_folded(first, endings)]
 
 
-def _left_early(first: Ending, endings: Sequence[Ending]) -> Ending | None:
-    """Return the worker whose exit with status 0 caused the first failure, or None."""
+def _finished_before(first: Ending, endings: Sequence[Ending]) -> list[int]:
+    """Return the workers that exited with status 0 if the first failure is a call that one of them did not make."""
     error = first_exception_line(first.words or first.last_line)
-    lost, closed = _LOST.search(error), _CLOSED.search(error)
-    for ending in endings:
-        is_lost = lost is not None and first.follows and ending.pid == int(lost[1])
-        if ending.status == 0 and (is_lost or (closed is not None and ending.worker == int(closed[1]))):
-            return ending
-    return None
+    lost, closed = _LOST.search(error) if first.follows else None, _CLOSED.search(error)
+    finished = [ending for ending in endings if ending.status == 0]
+    is_cause = any(
+        (lost is not None and ending.pid == int(lost[1])) or (closed is not None and ending.worker == int(closed[1]))
+        for ending in finished
+    )
+    return sorted(ending.worker for ending in finished) if is_cause else []
+
+
+def _uneven_calls(waiting: int, finished: Sequence[int], num_workers: int) -> tuple[str, str]:
+    """Return the headline and the hint about a worker that waited for a call that finished workers did not make."""
+    line = f"{workers_text(finished)} of {num_workers} {ending_text(0)} while others waited for "
+    line += "its next call" if len(finished) == 1 else "their next call"
+    hint = "a loop that some leave early, or a call that only some make"
+    if len(finished) == 1 and num_workers > 2:
+        hint = "a loop that it leaves early, or a call that it skips"
+    elif len(finished) == num_workers - 1 > 1:
+        line = f"worker {waiting} of {num_workers} made a call that the others, which {ending_text(0)}, did not make"
+        hint = "a loop that it leaves late, or a call that only it makes"
+    return line, f"all workers make the same calls: look for {hint}"
 
 
 def interrupted_call(endings: Sequence[Ending]) -> tuple[str, list[Ending]]:
@@ -178,7 +190,7 @@ def _hint(first: Ending) -> str:
     return ""
 
 
-def _folded(first: Ending, endings: Sequence[Ending], causes: Sequence[Ending] = ()) -> list[str]:
+def _folded(first: Ending, endings: Sequence[Ending], causes: Sequence[int] = ()) -> list[str]:
     """Return the errors of the other workers that failed by themselves, grouped by equal text.
 
     If workers caused the first failure, all others failed because of it.
@@ -187,7 +199,7 @@ def _folded(first: Ending, endings: Sequence[Ending], causes: Sequence[Ending] =
     for ending in endings:
         if ending is not first and ending.is_own:
             error = ending.error or ending_text(ending.status)
-            follows = ending.follows or (bool(causes) and ending not in causes)
+            follows = ending.follows or (bool(causes) and ending.worker not in causes)
             insort(groups.setdefault((follows, error), []), ending.worker)
     lines = [
         f"{workers_text(workers)} failed {'because of it' if follows else 'too'}: {error[:_LONGEST_QUOTE]}"
