@@ -119,6 +119,35 @@ def test_no_side_is_the_cause_if_it_is_no_majority_that_finished_or_waits():
     ]
 
 
+def differ(*lines):
+    table = "".join(f"\n  {line}, in <module> (step.py:{number})" for number, line in enumerate(lines))
+    return f"ringlet.errors.CollectiveMismatchError: the ranks did not make the same call (their call number 1):{table}"
+
+
+NOT_THE_CALL = "of 3 did not make the call that the others made"
+DIFFERENT = [
+    # the calls of the workers, the worker that counts as the first, the headline, the others
+    ([f"rank {rank}: all_reduce(SUM, float64[{3 if rank == 1 else 2}])" for rank in range(3)], 1, NOT_THE_CALL),
+    ([f"replica {rank} (/job:worker/task:{rank // 2}): reduce({rank // 4})" for rank in range(6)], 2, NOT_THE_CALL),
+    ([f"rank {rank}: all_reduce(SUM, float64[{rank}])" for rank in range(3)], 0, "of 3 exited with status 1"),
+    ([f"rank {rank}: barrier" for rank in range(3)], 0, "of 3 exited with status 1"),
+    # the ranks of this group are not the workers
+    ([f"rank {rank}: barrier({rank == 2})" for rank in range(4)], 0, "of 3 exited with status 1"),
+]
+
+
+@pytest.mark.parametrize(("calls", "cause", "line"), DIFFERENT)
+def test_a_worker_whose_call_differs_from_that_of_most_is_the_cause(calls, cause, line):
+    endings = [raised(worker, 1.0 + worker, differ(*calls)) for worker in range(3)]
+    one, other = sorted({0, 1, 2} - {cause})
+    failed = "failed because of it" if line == NOT_THE_CALL else "failed too"
+    assert summary(endings, None, 3) == [
+        f"worker {cause} {line}",
+        f"workers {one} and {other} {failed}: {differ()}",
+    ]
+    assert first_failure(endings) is endings[cause]
+
+
 LATE = "ringlet.errors.DeadlineExceededError: all_reduce(SUM), call 2 of rank 0, waited 2 s for rank 1 (pid 71, stopped"
 
 

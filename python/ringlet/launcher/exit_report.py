@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 from bisect import insort
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,9 @@ _LOST = re.compile(r"\(pid (\d+) on [^)]*\) (?:exited with status 0|closed its c
 _CLOSED = re.compile(
     r"CollectiveMismatchError: .* waits for ranks that make no more calls: .*\brank (\d+) \(closed its group "
 )
+# A line of the table of calls in an error about different calls: the worker, and its call without the source location.
+_CALLS = "did not make the same call ("
+_CALL = re.compile(r"^  (?:replica \d+ \()?(?:rank |/job:worker/task:)(\d+)\)?: (.*?)(?:, in .*)?$", re.MULTILINE)
 # Errors and notes about calls that other processes had not made.
 _WAITED = re.compile(r"DeadlineExceededError: .* waited ([^ ]+ s) for (.*)")
 _INTERRUPTED = re.compile(r"^(?:[\w.]+: )?(.* was interrupted while it waited for (.*[^.\n]))", re.MULTILINE)
@@ -76,9 +80,13 @@ def follows_another(words: str) -> bool:
 
 
 def first_failure(endings: Sequence[Ending]) -> Ending | None:
-    """Return the worker that failed first; failures caused by the launcher or by another worker rank last."""
-    failures = [ending for ending in endings if ending.status != 0]
-    return min(failures, key=lambda e: (not e.is_own, e.follows, e.at, e.worker), default=None)
+    """Return the worker that failed first; failures caused by the launcher or by another worker rank last.
+
+    Of workers that made different calls, one whose call differs from the others' counts as the first.
+    """
+    failures = sorted((e for e in endings if e.status != 0), key=lambda e: (not e.is_own, e.follows, e.at, e.worker))
+    different = _different_callers(failures[0], endings) if failures else []
+    return next((e for e in failures if e.worker in different and _CALLS in e.error), next(iter(failures), None))
 
 
 def shown_failure(endings: Sequence[Ending], received: int | None) -> Ending | None:
@@ -121,6 +129,9 @@ def summary(endings: Sequence[Ending], received: int | None, num_workers: int) -
         workers = workers_text([ending.worker for ending in late])
         line = f"{workers} of {num_workers} kept others waiting for {waited[1]}"
         return [line + _others(first, endings), *_folded(first, endings, [ending.worker for ending in late])]
+    if different := _different_callers(first, endings):
+        line = f"{workers_text(different)} of {num_workers} did not make the call that the others made"
+        return [line + _others(first, endings), *_folded(first, endings, different)]
     lines = [f"worker {first.worker} of {num_workers} {ending_text(first.own_status)}{_others(first, endings)}"]
     hint = _hint(first)
     return [*lines, *([hint] if hint else []), *_folded(first, endings)]
@@ -149,6 +160,16 @@ def _uneven_calls(waiting: int, finished: Sequence[int], num_workers: int) -> tu
         line = f"worker {waiting} of {num_workers} made a call that the others, which {ending_text(0)}, did not make"
         hint = "a loop that it leaves late, or a call that only it makes"
     return line, f"all workers make the same calls: look for {hint}"
+
+
+def _different_callers(first: Ending, endings: Sequence[Ending]) -> list[int]:
+    """Return the workers whose call differs from that of most, if the first failure is about different calls."""
+    found = {(int(worker), call) for worker, call in _CALL.findall(first.words)} if _CALLS in first.error else set()
+    if {worker for worker, _ in found} != {ending.worker for ending in endings}:
+        return []  # the ranks of the group are not the workers
+    (common, most), *others = Counter(call for _, call in found).most_common()
+    is_majority = all(count < most for _, count in others)
+    return sorted({worker for worker, call in found if call != common}) if is_majority else []
 
 
 def interrupted_call(endings: Sequence[Ending]) -> tuple[str, list[Ending]]:
