@@ -11,7 +11,7 @@ from ringlet.devices import short_list
 from ringlet.observe import trace_hook
 from ringlet.strategy.api.deprecated_calls import DeprecatedCalls
 from ringlet.strategy.api.extended import StrategyExtended
-from ringlet.strategy.calls.argument_checks import check_arguments, check_function, check_input_options
+from ringlet.strategy.calls.argument_checks import check_arguments, check_function, check_input_options, with_usage
 from ringlet.strategy.calls.context_checks import require_cross_replica
 from ringlet.strategy.calls.gather_semantics import refuse_slices
 from ringlet.strategy.calls.reduce_semantics import parse_reduce_op, reduce_over_axis
@@ -283,6 +283,7 @@ class Strategy(DeprecatedCalls):
     def reduce(
         self, reduce_op: ReduceOp | str, value: T | DistributedValues[T], axis: int | tuple[int, ...] | None
     ) -> T: ...
+    @with_usage("strategy.reduce('SUM', value, axis=None), or axis=0 to combine the rows of each replica, too")
     def reduce(self, reduce_op: Any, value: Any, axis: int | tuple[int, ...] | None) -> Any:
         """Combine the components of a value into one.
 
@@ -330,6 +331,7 @@ class Strategy(DeprecatedCalls):
             return extended._reduce(op, value)
         return reduce_over_axis(extended, op, value, axis)
 
+    @with_usage("strategy.gather(value, axis=0) to join the rows of all replicas")
     def gather(self, value: T | DistributedValues[T], axis: int) -> T:
         """Concatenate the components of a value.
 
