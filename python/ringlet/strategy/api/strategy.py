@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar, ov
 
 from ringlet import _core, context, nest
 from ringlet.devices import short_list
+from ringlet.errors.argument_usage import with_usage
 from ringlet.observe import trace_hook
 from ringlet.strategy.api.deprecated_calls import DeprecatedCalls
 from ringlet.strategy.api.extended import StrategyExtended
-from ringlet.strategy.calls.argument_checks import check_arguments, check_function, check_input_options, with_usage
+from ringlet.strategy.calls.argument_checks import check_arguments, check_function, check_input_options
 from ringlet.strategy.calls.context_checks import require_cross_replica
 from ringlet.strategy.calls.gather_semantics import refuse_slices
 from ringlet.strategy.calls.reduce_semantics import parse_reduce_op, reduce_over_axis

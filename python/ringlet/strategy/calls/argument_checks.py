@@ -2,38 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import CodeType
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from ringlet.collectives.argument_parsing import shortened
 
 # inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _IS_ASYNC = 0x80 | 0x200
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def with_usage(usage: str) -> Callable[[F], F]:
-    """Return a decorator for methods that adds `usage` to the TypeError about missing or unexpected arguments."""
-
-    def decorated(method: F) -> F:
-        @functools.wraps(method)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            try:
-                return method(*args, **kwargs)
-            except TypeError as error:
-                if error.__traceback__ is None or error.__traceback__.tb_next is not None:
-                    raise  # by the body of the method
-                given = [repr(value) if type(value) is str else type(value).__name__ for value in args[1:]]
-                given += [f"{name}=..." for name in kwargs]
-                message = f"{error}: got ({', '.join(given)}). Write {usage}"
-            raise TypeError(message) from None
-
-        return cast(F, call)
-
-    return decorated
 
 
 def check_arguments(args: Any, kwargs: Any) -> None:
