@@ -53,6 +53,12 @@ def all_gather(*args):
         (lambda: STRATEGY.distribute_dataset(X), TypeError, ["of shape (64, 3)", "from_tensor_slices(x).batch(size)"]),
         (lambda: STRATEGY.distribute_dataset((X, Y)), TypeError, ["from_tensor_slices((x, y)).batch(size)"]),
         (lambda: STRATEGY.distribute_dataset([X, Y]), TypeError, ["from_tensor_slices((x, y)).batch(size)"]),
+        (
+            lambda: ringlet.launch(max, 2, (1, 2)),
+            TypeError,
+            ["got (builtin_function_or_method, int, tuple)", "launch(fn, n, args="],
+        ),
+        (lambda: ringlet.launch(max(1, 2), 2), ValueError, ["2 is not callable", "args=(value,)), without calling"]),
         (lambda: Dataset((X, Y)), TypeError, ["of type tuple", "Dataset.from_tensor_slices(arrays)"]),
     ],
 )

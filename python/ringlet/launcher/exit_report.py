@@ -57,8 +57,8 @@ class Ending:
 
     @property
     def follows(self) -> bool:
-        """Whether the worker failed because another worker had failed."""
-        return follows_another(self.words or self.last_line)
+        """Whether the worker failed because another worker had failed, according to its last traceback or line."""
+        return bool(_FOLLOWING.match(first_exception_line(self.words or self.last_line)))
 
     @property
     def is_own(self) -> bool:
@@ -72,11 +72,6 @@ class Ending:
     def own_status(self) -> int:
         """The exit status; the status of an exception if the worker was killed after printing one."""
         return _FAILED if self.is_own and self.status < 0 and self.asked_at is not None else self.status
-
-
-def follows_another(words: str) -> bool:
-    """Return whether a worker failed because another worker had failed, according to its last traceback or line."""
-    return bool(_FOLLOWING.match(first_exception_line(words)))
 
 
 def first_failure(endings: Sequence[Ending]) -> Ending | None:
