@@ -177,6 +177,12 @@ def test_who_was_killed_learns_where_to_look():
     assert "dmesg" in lines[1]
 
 
+def test_a_crash_without_output_names_the_variable_that_prints_the_stack():
+    line = "worker 0 of 1 was killed by SIGSEGV (signal 11)"
+    assert summary([Ending(0, -11, 1.0)], None, 1) == [line, "PYTHONFAULTHANDLER=1 prints the lines that it executes"]
+    assert "its last line" in summary([Ending(0, -11, 1.0, last_line="no data")], None, 1)[1]
+
+
 def test_ctrl_c_is_called_so():
     endings = [Ending(0, -2, 1.0, asked_at=0.5), Ending(1, -2, 1.0, asked_at=0.5)]
     assert summary(endings, signal.SIGINT, 2) == ["Ctrl-C: all 2 workers have ended"]

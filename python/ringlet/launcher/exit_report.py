@@ -203,6 +203,8 @@ def _hint(first: Ending) -> str:
         return "ringlet did not send it: the worker did, another program, or the kernel for lack of memory (see dmesg)"
     if not first.words and first.last_line:
         return f"its last line on standard error: {first.last_line[:_LONGEST_QUOTE]}"
+    if -first.own_status in (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS) and not first.words:
+        return "PYTHONFAULTHANDLER=1 prints the lines that it executes"
     return ""
 
 
