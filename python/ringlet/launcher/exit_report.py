@@ -77,7 +77,7 @@ class Ending:
 def first_failure(endings: Sequence[Ending]) -> Ending | None:
     """Return the worker that failed first; failures caused by the launcher or by another worker rank last.
 
-    Of workers that made different calls, one whose call differs from the others' counts as the first.
+    Of workers that made different calls, the first is one whose call differs from that of most.
     """
     failures = sorted((e for e in endings if e.status != 0), key=lambda e: (not e.is_own, e.follows, e.at, e.worker))
     different = _different_callers(failures[0], endings) if failures else []
@@ -145,13 +145,13 @@ def _finished_before(first: Ending, endings: Sequence[Ending]) -> list[int]:
 
 
 def _uneven_calls(waiting: int, finished: Sequence[int], num_workers: int) -> tuple[str, str]:
-    """Return the headline and the hint about a worker that waited for a call that finished workers did not make."""
+    is_one = len(finished) == 1
     line = f"{workers_text(finished)} of {num_workers} {ending_text(0)} while others waited for "
-    line += "its next call" if len(finished) == 1 else "their next call"
+    line += "its next call" if is_one else "their next call"
     hint = "a loop that some leave early, or a call that only some make"
-    if len(finished) == 1 and num_workers > 2:
+    if is_one and num_workers > 2:
         hint = "a loop that it leaves early, or a call that it skips"
-    elif len(finished) == num_workers - 1 > 1:
+    elif not is_one and len(finished) == num_workers - 1:
         line = f"worker {waiting} of {num_workers} made a call that the others, which {ending_text(0)}, did not make"
         hint = "a loop that it leaves late, or a call that only it makes"
     return line, f"all workers make the same calls: look for {hint}"
@@ -163,8 +163,7 @@ def _different_callers(first: Ending, endings: Sequence[Ending]) -> list[int]:
     if {worker for worker, _ in found} != {ending.worker for ending in endings}:
         return []  # the ranks of the group are not the workers
     (common, most), *others = Counter(call for _, call in found).most_common()
-    is_majority = all(count < most for _, count in others)
-    return sorted({worker for worker, call in found if call != common}) if is_majority else []
+    return sorted({worker for worker, call in found if call != common and all(count < most for _, count in others)})
 
 
 def interrupted_call(endings: Sequence[Ending]) -> tuple[str, list[Ending]]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ringlet.errors import InvalidArgumentError
-from ringlet.errors.argument_usage import with_usage
+from ringlet.errors.exception_notes import with_usage
 from ringlet.ipc.deadline import Deadline
 from ringlet.launcher.worker_environment import MOST_RANKS, MOST_WORKERS
 

@@ -196,21 +196,17 @@ class DistributedDataset:
 
         def __len__(self) -> NoReturn:
             raise TypeError(
-                f"object of type {type(self).__name__!r} has no len(): the number of its steps is known at their end. "
+                "object of type 'DistributedDataset' has no len(): the number of its steps is known at their end. "
                 "Write dataset.cardinality, the number of elements before they are distributed"
             )
 
         def __next__(self) -> NoReturn:
-            raise TypeError(
-                f"{type(self).__name__!r} object is not an iterator. Write iterator = iter(dataset) once, and "
-                "next(iterator) for each step"
-            )
+            raise TypeError("'DistributedDataset' object is not an iterator. Write iterator = iter(dataset) once")
 
         def __getitem__(self, key: Any) -> NoReturn:
             raise TypeError(
-                f"{type(self).__name__!r} object is not subscriptable: got dataset[{key!r}], and its steps can only be "
-                "read in order. Write for step in dataset: strategy.run(fn, args=(step,)), or next(iter(dataset)) for "
-                "the first step"
+                f"'DistributedDataset' object is not subscriptable: got dataset[{key!r}]. Write for step in dataset: "
+                "strategy.run(fn, args=(step,)), or next(iter(dataset)) for the first step"
             )
 
     def __bool__(self) -> bool:  # otherwise bool() would call __len__

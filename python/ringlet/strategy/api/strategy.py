@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar, ov
 
 from ringlet import _core, context, nest
 from ringlet.devices import short_list
-from ringlet.errors.argument_usage import with_usage
+from ringlet.errors.exception_notes import with_usage
 from ringlet.observe import trace_hook
 from ringlet.strategy.api.deprecated_calls import DeprecatedCalls
 from ringlet.strategy.api.extended import StrategyExtended

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ringlet import context, nest
 from ringlet.collectives import Algorithm, ReduceOp
 from ringlet.collectives.argument_parsing import shortened
-from ringlet.errors.argument_usage import with_usage
+from ringlet.errors.exception_notes import with_usage
 from ringlet.strategy.calls.argument_checks import check_arguments
 from ringlet.strategy.calls.call_options import read_options
 from ringlet.strategy.calls.context_checks import refuse_stale, require_replica
