@@ -69,6 +69,21 @@ def test_a_worker_that_leaves_its_loop_early_is_named(run, program):
     assert ", call 3 of " in lines[2]
 
 
+def test_a_worker_that_makes_a_call_too_many_is_named(run):
+    errors = run(LEAVES_GROUP.replace("member.rank == 1", "member.rank != 1"), "-n", "3")
+    lines = [line for line in errors.splitlines() if line.startswith("ringlet run: ")]
+    assert lines[0].startswith("ringlet run: worker 1 of 3 made a call that the others, which exited with status 0, ")
+    assert "look for a loop that it leaves late" in lines[1]
+
+
 @pytest.mark.parametrize("replicas", ["1", "2"])
 def test_calls_are_numbered_as_the_program_makes_them(run, replicas):
     assert "did not make the same call (their call number 1):" in run(DIFFERS, "-n", "2", "--replicas", replicas)
+
+
+def test_a_worker_whose_call_differs_is_named(run):
+    program = DIFFERS.replace("2 + ringlet.rank()", "2 + (ringlet.rank() == 1)")
+    lines = run(program, "-n", "3", "--replicas", "2").splitlines()
+    assert lines[0] == "ringlet run: worker 1 of 3 did not make the call that the others made"
+    assert lines[1].startswith("ringlet run: workers 0 and 2 failed because of it: ")
+    assert lines[2].startswith("[w1] Traceback")

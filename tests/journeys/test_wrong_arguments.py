@@ -9,11 +9,17 @@ import ringlet
 from ringlet.data import Dataset
 
 STRATEGY = ringlet.MirroredStrategy(2)
+RESULT = STRATEGY.run(lambda: np.arange(2.0))
+STEPS = STRATEGY.distribute_dataset(Dataset.range(8).batch(4))
 X, Y = np.ones((64, 3)), np.ones(64)
 
 
 def all_reduce(*args):
     return STRATEGY.run(lambda: ringlet.replica_context().all_reduce(*args))
+
+
+def all_gather(*args):
+    return STRATEGY.run(lambda: ringlet.replica_context().all_gather(*args))
 
 
 @pytest.mark.parametrize(
@@ -27,9 +33,32 @@ def all_reduce(*args):
         (lambda: STRATEGY.run(3.5), TypeError, ["'float' object is not callable", "strategy.run(step, args=(x,))"]),
         (lambda: all_reduce(X, "SUM"), ValueError, ["first argument: all_reduce('SUM', value)"]),
         (lambda: all_reduce("SUM", [X, None]), ValueError, ["array 1 of 2, which is None", "loss.backward()"]),
+        (lambda: all_reduce(X), TypeError, ["missing", "'value': got (ndarray)", "all_reduce('SUM', value)"]),
+        (lambda: all_gather(X), TypeError, ["missing", "'axis': got (ndarray)", "all_gather(value, axis=0)"]),
+        (lambda: STRATEGY.gather(RESULT), TypeError, ["'axis': got (PerReplica)", "strategy.gather(value, axis=0)"]),
+        (
+            lambda: STRATEGY.reduce("SUM", RESULT),
+            TypeError,
+            ["got ('SUM', PerReplica)", "reduce('SUM', value, axis=None)"],
+        ),
+        (
+            lambda: STRATEGY.reduce(op="SUM"),
+            TypeError,
+            ["argument 'op': got (op=...)", "reduce('SUM', value, axis=None)"],
+        ),
+        (lambda: len(STEPS), TypeError, ["'DistributedDataset' has no len()", "dataset.cardinality"]),
+        (lambda: next(STEPS), TypeError, ["object is not an iterator", "iterator = iter(dataset)"]),
+        (lambda: STEPS[0], TypeError, ["object is not subscriptable: got dataset[0]", "next(iter(dataset))"]),
+        (lambda: RESULT[0], TypeError, ["2 components, one of each replica", "strategy.local_results(value)"]),
         (lambda: STRATEGY.distribute_dataset(X), TypeError, ["of shape (64, 3)", "from_tensor_slices(x).batch(size)"]),
         (lambda: STRATEGY.distribute_dataset((X, Y)), TypeError, ["from_tensor_slices((x, y)).batch(size)"]),
         (lambda: STRATEGY.distribute_dataset([X, Y]), TypeError, ["from_tensor_slices((x, y)).batch(size)"]),
+        (
+            lambda: ringlet.launch(max, 2, (1, 2)),
+            TypeError,
+            ["got (builtin_function_or_method, int, tuple)", "launch(fn, n, args="],
+        ),
+        (lambda: ringlet.launch(max(1, 2), 2), ValueError, ["2 is not callable", "args=(value,)), without calling"]),
         (lambda: Dataset((X, Y)), TypeError, ["of type tuple", "Dataset.from_tensor_slices(arrays)"]),
     ],
 )
@@ -38,6 +67,17 @@ def test_the_error_is_short_and_says_what_to_write(call, kind, words):
         call()
     assert [word for word in words if word not in str(caught.value)] == []
     assert len(str(caught.value)) < 500
+
+
+def test_errors_of_the_body_stay_as_they_are():
+    with pytest.raises(TypeError, match="axis must be None, an int or a tuple") as caught:
+        STRATEGY.reduce("SUM", RESULT, axis="rows")
+    assert "Write strategy.reduce" not in str(caught.value)
+
+
+def test_a_distributed_dataset_is_true_and_can_be_listed():
+    assert STEPS
+    assert len(list(STEPS)) == 2
 
 
 def test_a_sparse_matrix_has_rows():

@@ -95,6 +95,59 @@ def test_a_worker_that_leaves_early_is_the_cause(error):
     assert job_status(endings, None) == 1
 
 
+@pytest.mark.parametrize("error", [LOST, CLOSED])
+def test_a_worker_that_makes_a_call_too_many_is_the_cause(error):
+    endings = [raised(0, 1.0, error), Ending(1, 0, 0.9, pid=71), Ending(2, 0, 1.1)]
+    assert summary(endings, None, 3) == [
+        "worker 0 of 3 made a call that the others, which exited with status 0, did not make",
+        "all workers must make the same calls: look for a loop that this worker leaves late, or a call that only it makes",
+    ]
+
+
+def test_no_side_is_the_cause_if_it_is_no_majority_that_finished_or_waits():
+    hint = "all workers must make the same calls: look for a loop that some leave early, or a call that only some make"
+    endings = [raised(0, 1.0, LOST), Ending(1, 0, 0.9, pid=71)]
+    assert summary(endings, None, 2) == [
+        "worker 1 of 2 exited with status 0 while others waited for its next call",
+        hint,
+    ]
+    endings += [raised(2, 1.1, LOST), Ending(3, 0, 0.9)]
+    assert summary(endings, None, 4) == [
+        "workers 1 and 3 of 4 exited with status 0 while others waited for their next call",
+        hint,
+        f"worker 2 failed because of it: {LOST}",
+    ]
+
+
+def differ(*lines):
+    table = "".join(f"\n  {line}, in <module> (step.py:{number})" for number, line in enumerate(lines))
+    return f"ringlet.errors.CollectiveMismatchError: the ranks did not make the same call (their call number 1):{table}"
+
+
+NOT_THE_CALL = "of 3 did not make the call that the others made"
+DIFFERENT = [
+    # the calls of the workers, the worker that counts as the first, the headline, the others
+    ([f"rank {rank}: all_reduce(SUM, float64[{3 if rank == 1 else 2}])" for rank in range(3)], 1, NOT_THE_CALL),
+    ([f"replica {rank} (/job:worker/task:{rank // 2}): reduce({rank // 4})" for rank in range(6)], 2, NOT_THE_CALL),
+    ([f"rank {rank}: all_reduce(SUM, float64[{rank}])" for rank in range(3)], 0, "of 3 exited with status 1"),
+    ([f"rank {rank}: barrier" for rank in range(3)], 0, "of 3 exited with status 1"),
+    # the ranks of this group are not the workers
+    ([f"rank {rank}: barrier({rank == 2})" for rank in range(4)], 0, "of 3 exited with status 1"),
+]
+
+
+@pytest.mark.parametrize(("calls", "cause", "line"), DIFFERENT)
+def test_a_worker_whose_call_differs_from_that_of_most_is_the_cause(calls, cause, line):
+    endings = [raised(worker, 1.0 + worker, differ(*calls)) for worker in range(3)]
+    one, other = sorted({0, 1, 2} - {cause})
+    failed = "failed because of it" if line == NOT_THE_CALL else "failed too"
+    assert summary(endings, None, 3) == [
+        f"worker {cause} {line}",
+        f"workers {one} and {other} {failed}: {differ()}",
+    ]
+    assert first_failure(endings) is endings[cause]
+
+
 LATE = "ringlet.errors.DeadlineExceededError: all_reduce(SUM), call 2 of rank 0, waited 2 s for rank 1 (pid 71, stopped"
 
 
@@ -122,6 +175,12 @@ def test_who_was_killed_learns_where_to_look():
     lines = summary([Ending(0, -9, 1.0)], None, 1)
     assert lines[0] == "worker 0 of 1 was killed by SIGKILL (signal 9)"
     assert "dmesg" in lines[1]
+
+
+def test_a_crash_without_output_names_the_variable_that_prints_the_stack():
+    line = "worker 0 of 1 was killed by SIGSEGV (signal 11)"
+    assert summary([Ending(0, -11, 1.0)], None, 1) == [line, "PYTHONFAULTHANDLER=1 prints the lines that it executes"]
+    assert "its last line" in summary([Ending(0, -11, 1.0, last_line="no data")], None, 1)[1]
 
 
 def test_ctrl_c_is_called_so():

@@ -175,7 +175,11 @@ def test_lambdas_are_run_where_cloudpickle_is():
         ({"fn": max, "n": 2.0}, "n must be an integer from 1 to 1000, got 2.0"),
         ({"fn": max, "n": True}, "n must be an integer from 1 to 1000, got True"),
         ({"fn": max, "n": 4, "replicas": 1025}, "replicas must be an integer from 1 to 1024, got 1025"),
-        ({"fn": 3, "n": 1}, "fn must be the function that each worker calls, but 3 is not callable"),
+        (
+            {"fn": 3, "n": 1},
+            "fn must be the function that each worker calls, but 3 is not callable: write "
+            "ringlet.launch(fn, n, args=(value,)), without calling the function",
+        ),
         (
             {"fn": max, "n": 1, "timeout_seconds": 0},
             "timeout_seconds must be a positive number, or None for no limit, got 0",

@@ -181,6 +181,22 @@ def test_launch_notes_a_divergence():
     assert descriptors_of() == before
 
 
+def one_differs():
+    """Make another call on worker 1."""
+    ringlet.collectives.init_process_group().all_reduce([0.0] * (2 + (ringlet.rank() == 1)))
+
+
+def test_launch_raises_the_error_of_the_worker_whose_call_differs():
+    with pytest.raises(ringlet.errors.CollectiveMismatchError) as caught:
+        ringlet.launch(one_differs, n=3)
+    raised, divergence, headline, others = caught.value.__notes__
+    assert raised == "worker 1 of 3 raised this"
+    assert divergence.startswith("the ranks' calls differ first at call 1: rank 1 made ")
+    assert headline == "worker 1 of 3 did not make the call that the others made"
+    assert others.startswith("workers 0 and 2 failed because of it: ringlet.errors.CollectiveMismatchError: ")
+    assert "\n" not in others
+
+
 def test_scarce_descriptors_are_left_to_the_workers(monkeypatch):
     import resource
 

@@ -7,7 +7,6 @@ import os
 import numpy as np
 import pytest
 
-from ringlet.errors import CollectiveAborted
 from ringlet.ipc.pickle_codec import pack_result, send
 from ringlet.ipc.remote_exception import failure_of
 from ringlet.launcher.result_channel import ResultChannel
@@ -51,11 +50,4 @@ def test_a_failure_is_read_and_when_it_came(pipe):
     failure = raised_from(None)
     send(writer, pack_result(False, failure))
     channel.read(5.0)
-    assert (channel.failure, channel.follows, channel.failure.at) == (failure, False, failure.at)
-
-
-def test_a_failure_follows_from_another_one_whatever_the_function_has_made_of_that(pipe):
-    channel, writer = pipe
-    send(writer, pack_result(False, raised_from(CollectiveAborted("rank 1 raised"))))
-    channel.read(0.0)
-    assert channel.follows
+    assert (channel.failure, channel.failure.at) == (failure, failure.at)

@@ -286,7 +286,7 @@ ENDS = {
 )
 def test_the_exit_status_is_that_of_the_first_failure(job, end, status):
     assert job.status == status
-    assert job.errors[-2 if "data" in end or "SIGKILL" in end else -1].startswith("ringlet run: worker 1 of 2 ")
+    assert job.errors[-2 if "data" in end or "SIG" in end else -1].startswith("ringlet run: worker 1 of 2 ")
 
 
 @pytest.mark.parametrize(

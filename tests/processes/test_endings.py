@@ -37,6 +37,7 @@ def test_a_process_that_ends_is_told_with_the_way_it_did(processes, name, ending
         assert kind == "WorkerLostError"
         assert known == {"rank": 1, "pid": leaving.pid, "reason": reason}
         assert re.search(rf"rank 1 \(pid {leaving.pid} on \S+\) {re.escape(reason)}", text)
+        assert ("make the same calls" if reason == "exited with status 0" else "from its last checkpoint") in text
         assert process.wait() == 0
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from ringlet.errors import FailedPreconditionError
 from ringlet.rendezvous.job_key import Job
+from ringlet.rendezvous.rendezvous import rendezvous
 from tests.rendezvous.ranks import MEET, all_met, start, wait_for_listener, wait_for_seats
 
 
@@ -59,14 +62,28 @@ def test_another_number_of_ranks_ends_all_that_have_joined(processes, name):
     wait_for_listener(name)
     joined.append(start(processes, name, 1, 3))
     wait_for_seats(joined[0], 1)
-    joined.append(start(processes, name, 2, 4))
+    joined.append(start(processes, name, "2,3", 4))
     for process in joined:
         kind, text, _, seconds = process.told()
         assert kind == "FailedPreconditionError"
-        assert f"rank 2 (pid {joined[2].pid} on " in text
+        assert f"ranks 2 and 3 (pid {joined[2].pid} on " in text
         assert "was started with num_ranks=4, but rank 0" in text
         assert "with num_ranks=3: start all processes with the same number" in text
         assert seconds < 20
+
+
+def test_ranks_that_connect_after_another_number_of_ranks_learn_both_numbers(name):
+    def join(rank, num_ranks):
+        with pytest.raises(FailedPreconditionError, match=r"was started with num_ranks=4, but rank 0 .* num_ranks=3"):
+            rendezvous(Job(name, "", num_ranks), [rank], 5)
+
+    with ThreadPoolExecutor() as pool:
+        host = pool.submit(join, 0, 3)
+        wait_for_listener(name)
+        for rank, num_ranks in [(1, 4), (2, 3), (3, 4)]:
+            assert not host.done()
+            join(rank, num_ranks)
+        host.result()
 
 
 def test_a_rank_that_is_held_is_refused_alone_also_with_another_number_of_ranks(processes, name):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
 
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ VALUE = PerReplica([np.ones(2), np.zeros(2)])
 def test_using_it_as_an_array_outside_of_its_replicas_says_what_to_do(use, replica):
     with Scope(Mode("strategy", replica)), pytest.raises(ValueError, match="PerReplica object as an array") as caught:
         use(VALUE)
-    for remedy in ("strategy.run(fn, args=(value,))", "strategy.reduce(", "value.values"):
+    for remedy in ("strategy.run(fn, args=(value,))", "strategy.reduce(", "strategy.local_results(value)"):
         assert remedy in str(caught.value)
 
 
@@ -63,6 +62,7 @@ def test_two_of_them_are_equal_only_if_identical():
         (lambda value: value.numpy(), "no attribute 'numpy'"),
         (float, r"float\(\) does not take 'PerReplica'"),
         (len, r"len\(\) does not take 'PerReplica'"),
+        (list, "'PerReplica' object is not iterable"),
     ],
 )
 def test_using_it_as_a_number_says_what_to_do(use, words):
@@ -72,7 +72,7 @@ def test_using_it_as_a_number_says_what_to_do(use, words):
         "strategy.run(fn, args=(value,))",
         "strategy.reduce('MEAN', value, axis=None)",
         "strategy.gather(value",
-        "value.values",
+        "strategy.local_results(value) returns them as a tuple",
     ):
         assert remedy in str(caught.value)
 
@@ -90,4 +90,4 @@ def test_it_is_true_has_no_foreign_attributes_and_is_not_iterable():
     with pytest.raises(AttributeError, match=r"no attribute 'foo'$"):
         VALUE.foo  # noqa: B018
     assert not hasattr(VALUE, "shape")
-    assert not isinstance(VALUE, Iterable)
+    assert not np.iterable(VALUE)

@@ -268,7 +268,8 @@ def _check_given(lacks_rank: bool, lacks_number: bool, place: Placement) -> None
         found = f" Found {place.note}." if place.note else ""
         raise InvalidArgumentError(
             f"{' and '.join(missing)} {verb} missing: each process of a group needs its rank and the number of ranks."
-            f"{found} Start the processes with `ringlet run -n N script.py`, mpirun, torchrun or srun, or pass both."
+            f"{found} Start the processes with `ringlet run -n N script.py`, ringlet.launch(fn, N), mpirun, torchrun "
+            "or srun, or pass both."
         )
 
 

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
 
 def class_and_text(error: BaseException) -> str:
     """Return the name of an exception's class and its text, if it has one.
@@ -13,6 +19,27 @@ def class_and_text(error: BaseException) -> str:
     """
     text = str(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def with_usage(usage: str) -> Callable[[F], F]:
+    """Return a decorator that adds `usage` to the TypeError of Python about missing or unexpected arguments."""
+
+    def decorated(function: F) -> F:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return function(*args, **kwargs)
+            except TypeError as error:
+                if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+                    raise  # by the body of the function
+                values = args["." in function.__qualname__ :]  # without self
+                given = [repr(value) if type(value) is str else type(value).__name__ for value in values]
+                message = f"{error}: got ({', '.join([*given, *(f'{name}=...' for name in kwargs)])}). Write {usage}"
+            raise TypeError(message) from None
+
+        return call  # type: ignore[return-value]
+
+    return decorated
 
 
 def add_note(error: BaseException, note: str) -> None:

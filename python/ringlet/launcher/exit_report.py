@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 from bisect import insort
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,9 @@ _LOST = re.compile(r"\(pid (\d+) on [^)]*\) (?:exited with status 0|closed its c
 _CLOSED = re.compile(
     r"CollectiveMismatchError: .* waits for ranks that make no more calls: .*\brank (\d+) \(closed its group "
 )
+# A line of the table of calls in an error about different calls: the worker, and its call without the source location.
+_CALLS = "did not make the same call ("
+_CALL = re.compile(r"^  (?:replica \d+ \()?(?:rank |/job:worker/task:)(\d+)\)?: (.*?)(?:, in .*)?$", re.MULTILINE)
 # Errors and notes about calls that other processes did not make.
 _WAITED = re.compile(r"DeadlineExceededError: .* waited ([^ ]+ s) for (.*)")
 _INTERRUPTED = re.compile(r"^(?:[\w.]+: )?(.* was interrupted while it waited for (.*[^.\n]))", re.MULTILINE)
@@ -53,8 +57,8 @@ class Ending:
 
     @property
     def follows(self) -> bool:
-        """Whether the worker failed because another worker had failed."""
-        return follows_another(self.words or self.last_line)
+        """Whether the worker failed because another worker had failed, according to its last traceback or line."""
+        return bool(_FOLLOWING.match(first_exception_line(self.words or self.last_line)))
 
     @property
     def is_own(self) -> bool:
@@ -71,15 +75,14 @@ class Ending:
         return _FAILED if self.is_own and self.status < 0 and self.asked_at is not None else self.status
 
 
-def follows_another(words: str) -> bool:
-    """Return whether a worker failed because another worker had failed, according to its last traceback or line."""
-    return bool(_FOLLOWING.match(first_exception_line(words)))
-
-
 def first_failure(endings: Sequence[Ending]) -> Ending | None:
-    """Return the worker that failed first; failures caused by the launcher or by another worker rank last."""
-    failures = [ending for ending in endings if ending.status != 0]
-    return min(failures, key=lambda e: (not e.is_own, e.follows, e.at, e.worker), default=None)
+    """Return the worker that failed first; failures caused by the launcher or by another worker rank last.
+
+    Of workers that made different calls, the first is one whose call differs from that of most.
+    """
+    failures = sorted((e for e in endings if e.status != 0), key=lambda e: (not e.is_own, e.follows, e.at, e.worker))
+    different = _different_callers(failures[0], endings) if failures else []
+    return next((e for e in failures if e.worker in different and _CALLS in e.error), next(iter(failures), None))
 
 
 def shown_failure(endings: Sequence[Ending], received: int | None) -> Ending | None:
@@ -114,33 +117,54 @@ def summary(endings: Sequence[Ending], received: int | None, num_workers: int) -
         text, _ = interrupted_call(endings) if received == signal.SIGINT else ("", [])
         shown = shown_failure(endings, received)
         return [line, text] if text and shown is not None and text not in shown.words else [line]
-    left = _left_early(first, endings)
-    if left is not None:
-        line = f"worker {left.worker} of {num_workers} {ending_text(0)} while others waited for its next call"
-        hint = (
-            "all workers must make the same calls: look for a loop that this worker leaves early, or a call that "
-            "it skips"
-        )
-        return [line + _others(first, endings), hint, *_folded(first, endings, [left])]
+    if finished := _finished_before(first, endings):
+        line, hint = _uneven_calls(first.worker, finished, num_workers)
+        return [line + _others(first, endings), hint, *_folded(first, endings, finished)]
     waited = _WAITED.search(first_exception_line(first.words))
     if waited is not None and (late := _with_pids_in(waited[2], endings)):
         workers = workers_text([ending.worker for ending in late])
         line = f"{workers} of {num_workers} kept others waiting for {waited[1]}"
-        return [line + _others(first, endings), *_folded(first, endings, late)]
+        return [line + _others(first, endings), *_folded(first, endings, [ending.worker for ending in late])]
+    if different := _different_callers(first, endings):
+        line = f"{workers_text(different)} of {num_workers} did not make the call that the others made"
+        return [line + _others(first, endings), *_folded(first, endings, different)]
     lines = [f"worker {first.worker} of {num_workers} {ending_text(first.own_status)}{_others(first, endings)}"]
     hint = _hint(first)
     return [*lines, *([hint] if hint else []), *_folded(first, endings)]
 
 
-def _left_early(first: Ending, endings: Sequence[Ending]) -> Ending | None:
-    """Return the worker whose exit with status 0 caused the first failure, or None."""
+def _finished_before(first: Ending, endings: Sequence[Ending]) -> list[int]:
+    """Return the workers that exited with status 0 if the first failure is a call that one of them did not make."""
     error = first_exception_line(first.words or first.last_line)
-    lost, closed = _LOST.search(error), _CLOSED.search(error)
-    for ending in endings:
-        is_lost = lost is not None and first.follows and ending.pid == int(lost[1])
-        if ending.status == 0 and (is_lost or (closed is not None and ending.worker == int(closed[1]))):
-            return ending
-    return None
+    lost, closed = _LOST.search(error) if first.follows else None, _CLOSED.search(error)
+    finished = [ending for ending in endings if ending.status == 0]
+    is_cause = any(
+        (lost is not None and ending.pid == int(lost[1])) or (closed is not None and ending.worker == int(closed[1]))
+        for ending in finished
+    )
+    return sorted(ending.worker for ending in finished) if is_cause else []
+
+
+def _uneven_calls(waiting: int, finished: Sequence[int], num_workers: int) -> tuple[str, str]:
+    is_one = len(finished) == 1
+    line = f"{workers_text(finished)} of {num_workers} {ending_text(0)} while others waited for "
+    line += "its next call" if is_one else "their next call"
+    hint = "a loop that some leave early, or a call that only some make"
+    if is_one and num_workers > 2:
+        hint = "a loop that this worker leaves early, or a call that it skips"
+    elif not is_one and len(finished) == num_workers - 1:
+        line = f"worker {waiting} of {num_workers} made a call that the others, which {ending_text(0)}, did not make"
+        hint = "a loop that this worker leaves late, or a call that only it makes"
+    return line, f"all workers must make the same calls: look for {hint}"
+
+
+def _different_callers(first: Ending, endings: Sequence[Ending]) -> list[int]:
+    """Return the workers whose call differs from that of most, if the first failure is about different calls."""
+    found = {(int(worker), call) for worker, call in _CALL.findall(first.words)} if _CALLS in first.error else set()
+    if {worker for worker, _ in found} != {ending.worker for ending in endings}:
+        return []  # the ranks of the group are not the workers
+    (common, most), *others = Counter(call for _, call in found).most_common()
+    return sorted({worker for worker, call in found if call != common and all(count < most for _, count in others)})
 
 
 def interrupted_call(endings: Sequence[Ending]) -> tuple[str, list[Ending]]:
@@ -182,10 +206,12 @@ def _hint(first: Ending) -> str:
         )
     if not first.words and first.last_line:
         return f"its last line on standard error: {first.last_line[:_LONGEST_QUOTE]}"
+    if -first.own_status in (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS) and not first.words:
+        return "PYTHONFAULTHANDLER=1 prints the lines that it executes"
     return ""
 
 
-def _folded(first: Ending, endings: Sequence[Ending], causes: Sequence[Ending] = ()) -> list[str]:
+def _folded(first: Ending, endings: Sequence[Ending], causes: Sequence[int] = ()) -> list[str]:
     """Return the errors of the other workers that failed by themselves, grouped by equal text.
 
     If workers caused the first failure, all others failed because of it.
@@ -194,7 +220,7 @@ def _folded(first: Ending, endings: Sequence[Ending], causes: Sequence[Ending] =
     for ending in endings:
         if ending is not first and ending.is_own:
             error = ending.error or ending_text(ending.status)
-            follows = ending.follows or (bool(causes) and ending not in causes)
+            follows = ending.follows or (bool(causes) and ending.worker not in causes)
             insort(groups.setdefault((follows, error), []), ending.worker)
     lines = [
         f"{workers_text(workers)} failed {'because of it' if follows else 'too'}: {error[:_LONGEST_QUOTE]}"

@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ringlet.errors import InvalidArgumentError
+from ringlet.errors.exception_notes import with_usage
 from ringlet.ipc.deadline import Deadline
 from ringlet.launcher.worker_environment import MOST_RANKS, MOST_WORKERS
 
 
+@with_usage("ringlet.launch(fn, n, args=(value,))")
 def launch(
     fn: Callable[..., Any],
     n: int,
@@ -85,7 +87,10 @@ def launch(
         replicas = _count("replicas", replicas, MOST_RANKS // num_workers)
     deadline = _deadline(timeout_seconds)
     if not callable(fn):
-        raise InvalidArgumentError(f"fn must be the function that each worker calls, but {fn!r} is not callable")
+        raise InvalidArgumentError(
+            f"fn must be the function that each worker calls, but {fn!r} is not callable: write "
+            "ringlet.launch(fn, n, args=(value,)), without calling the function"
+        )
     from ringlet.ipc.pickle_codec import pack_call
     from ringlet.launcher.core_binding import cores_of_workers
     from ringlet.launcher.launch_job import LaunchJob  # imported here because it loads NumPy

@@ -22,7 +22,7 @@ from ringlet.ipc.job_environment import blas_threads, new_job_id
 from ringlet.ipc.pickle_codec import Unsendable
 from ringlet.ipc.remote_exception import exception_of
 from ringlet.ipc.worker_process import Worker, WorkerProcessGroup, ending_text
-from ringlet.launcher.exit_report import workers_text
+from ringlet.launcher.exit_report import Ending, first_failure, summary, workers_text
 from ringlet.launcher.output_relay import OutputChannel, prefix_of
 from ringlet.launcher.recorder_files import RecorderFiles
 from ringlet.launcher.result_channel import ResultChannel
@@ -55,8 +55,7 @@ class LaunchJob:
         self._results: list[ResultChannel] = []
         self._outputs: list[OutputChannel] = []
         self._workers: list[Worker] = []
-        # Sort key of each failed worker: the lowest is the first failure.
-        self._failed: dict[int, tuple[bool, float]] = {}
+        self._failed: dict[int, float] = {}  # by worker: time of its failure
         self._recorders = RecorderFiles(num_workers, variables)
         self._divergence: str | None = None
         with contextlib.ExitStack() as on_error, tempfile.TemporaryFile() as file:
@@ -116,13 +115,21 @@ class LaunchJob:
         """Return the results of all workers, or raise the exception of the worker that failed first."""
         if not self._failed:
             return [self._value_of(result) for result in self._results]
-        first = min(self._failed, key=lambda index: (*self._failed[index], index))
+        endings = [self._ending(result) for result in self._results]
+        failed = first_failure(endings)
+        assert failed is not None
+        first = failed.worker
         failure = self._results[first].failure if self._results[first].is_complete else None
         if failure is None:
             raise self._lost(first)
         error = exception_of(failure, self._named(first))
         cause = error.__cause__
-        self._add_notes(error, first)
+        add_note(error, f"{self._named(first)} raised this")
+        lines = summary(endings, None, len(endings))
+        if lines[0].startswith(f"{self._named(first)} {ending_text(failed.status)}"):
+            del lines[0]  # only the status
+        for line in [*([self._divergence] if self._divergence else []), *lines]:
+            add_note(error, line)
         raise error from cause
 
     def _value_of(self, result: ResultChannel) -> Any:
@@ -147,14 +154,14 @@ class LaunchJob:
             reason,
         )
 
-    def _add_notes(self, error: BaseException, first: int) -> None:
-        add_note(error, f"{self._named(first)} raised this")
-        if self._divergence is not None:
-            add_note(error, self._divergence)
-        for index in sorted(self._failed):
-            failure = self._results[index].failure if self._results[index].is_complete else None
-            if index != first and failure is not None and not self._results[index].follows:
-                add_note(error, f"worker {index} failed too: {failure.name}: {failure.message}")
+    def _ending(self, result: ResultChannel) -> Ending:
+        worker = self._workers[result.worker]
+        failure = result.failure if result.is_complete else None
+        at = self._failed.get(worker.index, worker.asked_at or 0.0)
+        if failure is not None:
+            return Ending(worker.index, 1, at, worker.asked_at, failure.text, has_raised=True, pid=worker.process.pid)
+        status = 0 if result.is_complete else worker.status or 1  # a worker without a result has failed
+        return Ending(worker.index, status, at, worker.asked_at, pid=worker.process.pid)
 
     def _named(self, index: int) -> str:
         return f"worker {index} of {len(self._workers)}"
@@ -219,9 +226,9 @@ class LaunchJob:
         # A worker that was stopped before it sent a result has not failed.
         failure = result.failure if result.is_complete else None
         if failure is not None:
-            self._failed.setdefault(worker.index, (result.follows, failure.at))
+            self._failed.setdefault(worker.index, failure.at)
         elif not result.is_complete and worker.asked_at is None:
-            self._failed.setdefault(worker.index, (False, time.monotonic()))
+            self._failed.setdefault(worker.index, time.monotonic())
         return worker.index in self._failed
 
     def _note_results(self) -> None:
@@ -230,7 +237,7 @@ class LaunchJob:
         for result in complete:
             failure = result.failure
             if failure is not None and result.worker not in self._failed:
-                self._failed[result.worker] = (result.follows, failure.at)
+                self._failed[result.worker] = failure.at
                 self._supervisor.ask_to_end_after(_FAILED_EXIT_SECONDS)
         if len(complete) == len(self._results):
             self._supervisor.ask_to_end_after(_EXIT_SECONDS)

@@ -9,7 +9,6 @@ from typing import Any
 
 from ringlet.ipc.pickle_codec import ParcelReader
 from ringlet.ipc.remote_exception import Failure
-from ringlet.launcher.exit_report import follows_another
 
 _READINGS = 16  # maximum number of consecutive reads of one pipe, for fairness among workers
 _PIPE_BYTES = 1 << 20  # larger than the default, so that large results need fewer reads
@@ -58,11 +57,6 @@ class ResultChannel:
         """The exception that the function has raised, if any."""
         has_returned, value = self._read_outcome()
         return None if has_returned else value
-
-    @property
-    def follows(self) -> bool:
-        """Whether the function failed because another worker had failed."""
-        return self.failure is not None and follows_another(self.failure.text)
 
     def value(self) -> Any:
         """Return the function's result."""

@@ -19,6 +19,9 @@ from ringlet.rendezvous.messages import Message, Unreadable, receive, send
 from ringlet.rendezvous.peer_sockets import PeerSockets, WaitingProcess
 from ringlet.rendezvous.rendezvous_errors import missing_text
 
+# Maximum time for which a host that has met another number of ranks refuses ranks that connect later.
+_REFUSAL_SECONDS = 1.0
+
 
 class RendezvousHost:
     """The host of one rendezvous; owns the listener."""
@@ -29,6 +32,8 @@ class RendezvousHost:
         self._listener = Listener(listener, ours.version)
         self._waiting: list[WaitingProcess] = []
         self._left: set[int] = set()  # ranks that connected and then disconnected
+        self._seen = {*ours.ranks}  # ranks that have connected, including the refused ones
+        self._most_ranks = job.num_ranks  # the largest number of ranks of any process
         self._notes: list[str] = []  # refusals and departures, for the message of a time-out
 
     def wait_for_all(self, deadline: Deadline) -> ConnectedGroup:
@@ -54,7 +59,7 @@ class RendezvousHost:
             self._give_up({"kind": "late", "message": str(error)})
             raise
         except FailedPreconditionError as error:
-            self._give_up({"kind": "refused", "reason": str(error), "may_retry": False})
+            self._refuse_all(str(error))
             raise
         except OSError as error:
             reason = f"failed: {error}"
@@ -83,6 +88,8 @@ class RendezvousHost:
 
     def _admit(self, client: ConnectedProcess) -> None:
         handshake = client.handshake
+        self._seen |= {*handshake.ranks}
+        self._most_ranks = max(self._most_ranks, handshake.num_ranks)
         reason = self._ours.rejection_of(handshake, client.pid, self._job) or self._already_here(handshake)
         if reason is not None:
             self._notes.append(f"{reason.split(': ')[0]}, and was refused")
@@ -156,6 +163,21 @@ class RendezvousHost:
         except BaseException:
             connected.close()
             raise
+
+    def _refuse_all(self, reason: str) -> None:
+        """Refuse the waiting processes, and briefly those that connect later, which would wait for a host in vain."""
+        for waiting in self._waiting:
+            self._listener.unwatch(waiting.connection)
+            refuse(waiting.connection, reason)
+        self._waiting.clear()
+        deadline = Deadline.after(_REFUSAL_SECONDS)
+        try:
+            while len(self._seen) < self._most_ranks and not deadline.is_over():
+                for client in self._listener.poll(deadline.left(1.0))[0]:
+                    self._seen |= {*client.handshake.ranks}
+                    refuse(client.connection, reason)
+        finally:
+            self._listener.close()
 
     def _give_up(self, message: Message) -> None:
         self._listener.close()

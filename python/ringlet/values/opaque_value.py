@@ -39,6 +39,9 @@ class OpaqueValue:
                 missing = f"{missing}: {self._remedy()}"
             raise AttributeError(missing, name=name, obj=self)
 
+        def __iter__(self) -> Any:
+            raise TypeError(f"{type(self).__name__!r} object is not iterable: {self._remedy()}")
+
     def __format__(self, spec: str) -> str:
         if spec:
             raise TypeError(f"unsupported format string {spec!r} for a {type(self).__name__}: {self._remedy()}")
@@ -49,8 +52,6 @@ class OpaqueValue:
 
     def __bool__(self) -> bool:  # otherwise bool() would call __len__
         return True
-
-    __iter__ = None  # otherwise __getitem__ would make it iterable
 
 
 def _refused(text: str) -> Callable[..., Any]:

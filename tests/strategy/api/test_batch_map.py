@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 import time
@@ -139,6 +140,20 @@ def test_results_that_cannot_be_joined_are_refused():
         STRATEGY.map(lambda x: x.sum(), np.zeros(4), batch_size=2)
     with pytest.raises(ValueError, match=r"map of components with different structures: batch 0 .*, batch 1"):
         STRATEGY.map(lambda x: {str(x[0]): x}, np.arange(4), batch_size=2)
+
+
+def test_results_of_different_shapes_are_objects():
+    def squares(row):
+        return np.ones((int(row), int(row)))
+
+    remedy = r"np\.fromiter\(map\(fn, batch\), object\)"
+    with pytest.raises(ValueError, match=rf"size 1 and .* size 2\. .*all of one shape; .*{remedy}, one object for"):
+        STRATEGY.map(lambda batch: squares(batch[0]), np.arange(1, 3), batch_size=1)
+    with pytest.raises(ValueError, match="inhomogeneous shape") as caught:
+        STRATEGY.map(lambda batch: np.array([squares(row) for row in batch]), np.arange(4), batch_size=4)
+    assert re.search(remedy, caught.value.__notes__[0])
+    joined = STRATEGY.map(lambda batch: np.fromiter(map(squares, batch), object), np.arange(4), batch_size=2)
+    assert [result.shape for result in joined] == [(0, 0), (1, 1), (2, 2), (3, 3)]
 
 
 @pytest.mark.parametrize("unknown", ["k", "n_jobs"])

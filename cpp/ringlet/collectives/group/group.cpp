@@ -218,7 +218,9 @@ Group::Failure Group::first_failure() const {
 std::string Group::text_of(const Failure& failure, const std::string& waiting) const {
   if (failure.cause != Cause::kLost) return failure.text;
   return failure.text + (waiting.empty() ? "" : "; " + waiting + " waited for it") +
-         ". Every rank of this group raises this: start the job again, from its last checkpoint if it has one.";
+         ". Every rank of this group raises this: " +
+         (failure.reason == "exited with status 0" ? "make the same calls on every rank."
+                                                   : "start the job again, from its last checkpoint if it has one.");
 }
 
 void Group::raise_failure(const std::string& waiting) const {

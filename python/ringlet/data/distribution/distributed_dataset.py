@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from ringlet.data.dataset import Dataset
 from ringlet.data.distribution.distributed_iterator import DistributedIterator
@@ -191,6 +191,26 @@ class DistributedDataset:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} for {self._decision.place.total} replicas>"
+
+    if not TYPE_CHECKING:  # type checkers report these calls
+
+        def __len__(self) -> NoReturn:
+            raise TypeError(
+                "object of type 'DistributedDataset' has no len(): the number of its steps is known at their end. "
+                "Write dataset.cardinality, the number of elements before they are distributed"
+            )
+
+        def __next__(self) -> NoReturn:
+            raise TypeError("'DistributedDataset' object is not an iterator. Write iterator = iter(dataset) once")
+
+        def __getitem__(self, key: Any) -> NoReturn:
+            raise TypeError(
+                f"'DistributedDataset' object is not subscriptable: got dataset[{key!r}]. Write for step in dataset: "
+                "strategy.run(fn, args=(step,)), or next(iter(dataset)) for the first step"
+            )
+
+    def __bool__(self) -> bool:  # otherwise bool() would call __len__
+        return True
 
     def __getattr__(self, name: str) -> NoReturn:
         hint = ". Transform the dataset before distributing it." if hasattr(Dataset, name) else ""

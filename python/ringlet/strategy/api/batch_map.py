@@ -34,6 +34,8 @@ R = TypeVar("R")
 
 _log = logging.getLogger(__name__)
 _has_hinted = False
+# The remedy for rows whose results have different shapes.
+_OBJECTS = "for results of different shapes, write np.fromiter(map(fn, batch), object), one object for each row"
 
 
 def map(  # shadows the built-in function on purpose
@@ -117,6 +119,8 @@ def map_batches(
             except BaseException as error:
                 waiting.clear()
                 held = f"rows {begin} to {end - 1}" if end > begin else "no rows"
+                if isinstance(error, ValueError) and "inhomogeneous shape" in str(error):
+                    add_note(error, _OBJECTS)
                 add_note(error, f"raised in batch {number} of {len(begins)}, which has {held}")
                 raise
             if progress is not None:
@@ -218,13 +222,16 @@ def _join(column: Sequence[Any], rows: int) -> Any:
     common_kind(column, "batch")
     if any(part is None for part in column):
         raise ValueError("the function returned None for a batch: return an array with a row for each row of the batch")
+    parts = [as_ndarray(part) for part in column]
     try:
-        joined = np.concatenate([as_ndarray(part) for part in column])
+        joined = np.concatenate(parts)
     except ValueError as error:
+        remedy = "such as np.array([fn(row) for row in batch]), or np.array([result]) for one result per batch"
+        if all(part.shape for part in parts):
+            remedy = f"all of one shape; {_OBJECTS}"
         raise ValueError(
             f"the results of {len(column)} batches cannot be joined along axis 0: {error}. The function is called with "
-            "a batch of rows: return an array with one row for each, such as np.array([fn(row) for row in batch]), or "
-            "np.array([result]) for one result per batch"
+            f"a batch of rows: return an array with one row for each, {remedy}"
         ) from error
     if len(joined) not in (rows, len(column)):
         _hint(rows, len(joined))

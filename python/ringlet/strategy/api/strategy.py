@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar, ov
 
 from ringlet import _core, context, nest
 from ringlet.devices import short_list
+from ringlet.errors.exception_notes import with_usage
 from ringlet.observe import trace_hook
 from ringlet.strategy.api.deprecated_calls import DeprecatedCalls
 from ringlet.strategy.api.extended import StrategyExtended
@@ -283,6 +284,7 @@ class Strategy(DeprecatedCalls):
     def reduce(
         self, reduce_op: ReduceOp | str, value: T | DistributedValues[T], axis: int | tuple[int, ...] | None
     ) -> T: ...
+    @with_usage("strategy.reduce('SUM', value, axis=None), or axis=0 to combine the rows of each replica, too")
     def reduce(self, reduce_op: Any, value: Any, axis: int | tuple[int, ...] | None) -> Any:
         """Combine the components of a value into one.
 
@@ -330,6 +332,7 @@ class Strategy(DeprecatedCalls):
             return extended._reduce(op, value)
         return reduce_over_axis(extended, op, value, axis)
 
+    @with_usage("strategy.gather(value, axis=0) to join the rows of all replicas")
     def gather(self, value: T | DistributedValues[T], axis: int) -> T:
         """Concatenate the components of a value.
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ringlet import context, nest
 from ringlet.collectives import Algorithm, ReduceOp
 from ringlet.collectives.argument_parsing import shortened
+from ringlet.errors.exception_notes import with_usage
 from ringlet.strategy.calls.argument_checks import check_arguments
 from ringlet.strategy.calls.call_options import read_options
 from ringlet.strategy.calls.context_checks import refuse_stale, require_replica
@@ -131,6 +132,7 @@ class ReplicaContext(context.Mode):
     def all_reduce(self, reduce_op: ReduceOp | str, value: float, options: Any = None, *, out: Any = None) -> Array: ...
     @overload
     def all_reduce(self, reduce_op: ReduceOp | str, value: T, options: Any = None, *, out: Any = None) -> T: ...
+    @with_usage("all_reduce('SUM', value), or 'MEAN'")
     def all_reduce(self, reduce_op: Any, value: Any, options: Any = None, *, out: Any = None) -> Any:
         """Combine the arrays of all replicas; every replica gets the result.
 
@@ -196,6 +198,7 @@ class ReplicaContext(context.Mode):
         outs = None if out is None else _same_structure(shape, out)
         return nest.unflatten(shape, self._combine(op, leaves, shape, options, outs))
 
+    @with_usage("all_gather(value, axis=0) to join the rows of all replicas")
     def all_gather(self, value: T, axis: int, options: Any = None) -> T:
         """Concatenate the arrays of all replicas; every replica gets the result.
 
