@@ -73,6 +73,13 @@ def test_reshaped_arrays_are_values_unless_a_copy_is_asked_for(memory, new):
         assert np.asarray(copied).sum() == 496 + (7 * copied[0].size - np.arange(copied[0].size).sum())
 
 
+def test_a_copy_does_not_share_the_memory_that_was_sharded():
+    whole = np.arange(8)
+    copied = np.reshape(shard(whole, Sharding.tiled((2,))), (4, 2), copy=True)
+    whole[:] = 9
+    assert np.asarray(copied).ravel().tolist() == [*range(8)]
+
+
 def test_partial_values_may_be_reshaped():
     total = shard(np.arange(24.0).reshape(4, 6), Sharding.tiled((4, 1))).sum(0).reshape(2, 3)
     assert total._layout.is_partial

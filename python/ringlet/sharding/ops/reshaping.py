@@ -17,7 +17,7 @@ from ringlet.sharding.layout.layout import WHOLE, Array, Cut, Layout, Shape
 from ringlet.sharding.resharding.device_buffers import buffers_for, fresh
 from ringlet.sharding.resharding.regions import CopyPlan, DeviceBoxes, copies_between, device_boxes
 from ringlet.sharding.resharding.reshard import redistribute
-from ringlet.sharding.resharding.tile_assembly import as_writable, fill, record_copies, writers
+from ringlet.sharding.resharding.tile_assembly import fill, record_copies, writers
 from ringlet.sharding.sharded_array import ShardedArray
 
 
@@ -38,7 +38,7 @@ def reshape(
         made: ShardedArray = reshape(x.transpose(), given).transpose()
     else:
         made = _reshaped(x, shape_of_reshape(x.shape, given))
-    return as_writable(made) if copy else made
+    return made.copy() if copy else made
 
 
 @implements(np.ravel)
