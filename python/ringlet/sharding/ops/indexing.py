@@ -59,8 +59,7 @@ def get_item(x: ShardedArray, key: Any) -> Any:
     """Return ``x[key]``, read-only.
 
     Slices, numbers, ``None`` and ``...`` keep the number of tiles along each dimension, except dimensions that a number
-    indexes. Arrays of integers have the effect of :func:`numpy.take`; a mask selects elements on each device. An
-    element of an array of objects is the object.
+    indexes. Arrays of integers have the effect of :func:`numpy.take`; a mask selects elements on each device.
     """
     if _is_field(x, key):
         inner = np.empty((), x.dtype)[key].ndim  # raises NumPy's error
