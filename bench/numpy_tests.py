@@ -14,6 +14,7 @@ import subprocess
 import sys
 import types
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -69,12 +70,14 @@ def comparison(function: Callable[..., None]) -> Callable[..., None]:
 def replace_in(modules: Iterable[types.ModuleType], mesh: Mesh) -> None:
     """Replace NumPy and its functions among the names of test modules."""
     functions = {name: replaced(getattr(np, name), mesh) for name in _CONSTRUCTORS}
-    namespace = types.ModuleType("numpy")
-    namespace.__getattr__ = lambda name: getattr(np, name)  # type: ignore[method-assign]
-    vars(namespace).update(functions)
-    others: dict[int, Any] = {id(np): namespace}
-    others |= {id(each): comparison(each) for each in (np.testing.assert_equal, np.testing.assert_almost_equal)}
-    others |= {id(getattr(np, name)): function for name, function in functions.items()}
+    comparisons = {name: comparison(getattr(np.testing, name)) for name in ("assert_equal", "assert_almost_equal")}
+    others: dict[int, Any] = {}
+    for module, replacements in ((np.testing, comparisons), (np, functions)):
+        others |= {id(getattr(module, name)): function for name, function in replacements.items()}
+        others[id(module)] = namespace = types.ModuleType(module.__name__)
+        namespace.__getattr__ = partial(getattr, module)  # type: ignore[method-assign]
+        vars(namespace).update(replacements)
+    namespace.testing = others[id(np.testing)]  # type: ignore[attr-defined]
     for module in modules:
         vars(module).update({name: others[id(it)] for name, it in vars(module).items() if id(it) in others})
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+import types
 
-from bench.numpy_tests import in_tiles, main
+import numpy as np
+import pytest
+
+from bench.numpy_tests import in_tiles, main, replace_in
 from ringlet.sharding import Mesh, ShardedArray
 
 MESH = Mesh({"x": 2, "y": 2})
@@ -22,3 +25,14 @@ def test_tests_that_pass_with_plain_arrays_only_are_listed(capsys):
 def test_arrays_with_dimensions_are_divided():
     assert isinstance(in_tiles(np.ones((3, 4, 5)), MESH), ShardedArray)
     assert type(in_tiles(np.ones(()), MESH)) is np.ndarray
+
+
+def test_numpy_testing_compares_sharded_arrays():
+    module = types.ModuleType("tests")
+    module.np, module.assert_equal = np, np.testing.assert_equal
+    replace_in([module], MESH)
+    for compare in (module.assert_equal, module.np.testing.assert_equal):
+        compare(module.np.ones((2, 2)), module.np.ones((2, 2)))
+        with pytest.raises(AssertionError):
+            compare(module.np.ones((2, 2)), module.np.eye(2))
+    assert module.np.testing.assert_raises is np.testing.assert_raises

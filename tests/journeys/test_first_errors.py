@@ -73,7 +73,7 @@ def test_a_worker_that_makes_a_call_too_many_is_named(run):
     errors = run(LEAVES_GROUP.replace("member.rank == 1", "member.rank != 1"), "-n", "3")
     lines = [line for line in errors.splitlines() if line.startswith("ringlet run: ")]
     assert lines[0].startswith("ringlet run: worker 1 of 3 made a call that the others, which exited with status 0, ")
-    assert "look for a loop that it leaves late" in lines[1]
+    assert "look for a loop that this worker leaves late" in lines[1]
 
 
 @pytest.mark.parametrize("replicas", ["1", "2"])

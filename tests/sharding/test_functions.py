@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,10 @@ for name, line in (("integers", WHOLE), ("NaN", HOLES), ("float32", LINE.astype(
         case(f"{function.__name__} of {name}", function, line)
     for function in (np.quantile, np.nanquantile):
         case(f"{function.__name__} of {name}", lambda x, f=function: f(x, [0.1, 0.5]), line)
+BOOLS = np.array([False, True, True])
+case("quantile of Booleans", np.quantile, BOOLS, BOOLS)
+case("quantile with a fraction", lambda x: np.quantile(x, Fraction(1, 2)), WHOLE)
+case("quantile to a wider out", lambda x: np.quantile(x, 0.3, out=np.empty((2, 1))), LINE)
 case("quantile hazen", lambda x: np.quantile(x, 0.3, method="hazen"), WHOLE)
 
 case("histogram", np.histogram, LINE)
@@ -95,6 +100,7 @@ for edge_order in (1, 2):
     each("gradient", STACK, edge_order=edge_order)
 case("gradient with distances", lambda x: np.gradient(x, np.array([0, 1, 3, 4.0, 5, 7, 8, 9])), MATRIX[:, 0].copy())
 case("ix_", lambda x: np.ix_(x > 4, [1, 2]), WHOLE)
+case("piecewise with one condition", lambda x, y: np.piecewise(x, y, [1, 2]), BOOLS * 3, BOOLS)
 case("piecewise", lambda x: np.piecewise(x, [x > 1, x < 0], [5, lambda v: -v, 3]), LINE)
 case("polyfit", lambda x, y: np.polyfit(x, y, 2), LINE, LINE**2)
 case("polyadd", lambda x: np.polyadd(x, [1, 2]), LINE)
@@ -117,7 +123,16 @@ case("intersect1d with indices", lambda x: np.intersect1d(x, x[3:9] + 1, return_
 case("unique of NaN", lambda x: np.unique(x, return_counts=True), HOLES)
 for name in ("union1d", "intersect1d", "setdiff1d", "setxor1d"):
     case(name, lambda x, y, name=name: getattr(np, name)(x, y), WHOLE, WHOLE[:7] + 5)
-each("nonzero argwhere flatnonzero", MATRIX > 0)
+for values in (
+    MATRIX > 0,
+    np.array(["", "a", "0", " "]),
+    np.array([b"", b"a"]),
+    np.array([None, "", [], 3, 0.0, "x"], object),
+    np.array([0, 1, "NaT"], "M8[s]"),
+    np.array([b"", b"a"], "V2"),
+):
+    for function in (np.nonzero, np.argwhere, np.flatnonzero):
+        case(f"{function.__name__} of {values.dtype}", function, values)
 case("extract", lambda x: np.extract(x > 0, x), MATRIX)
 case("rows of a mask", lambda x: x[x[:, 0] > 0].mean(0), TALL)
 case("two arrays", lambda x: x[[1, -2, 3], :, [0, 2, 2]], STACK)

@@ -94,6 +94,8 @@ def test_a_permutation_has_each_number_once_and_is_the_same_on_any_mesh(sharding
         (lambda rng: rng.random(4, sharding=Sharding.unreduced(2)), ShardingError, "terms of a sum: use a tiled"),
         (lambda rng: rng.permutation(np.arange(3)), TypeError, "Shard the array first"),
         (lambda rng: rng.choice(3, 2, replace=False, sharding=Sharding.replicated(2)), TypeError, "permutation"),
+        (lambda rng: rng.choice(3, 2, False, sharding=Sharding.replicated(2)), TypeError, "permutation"),
+        (lambda rng: rng.normal(0, 1, 4, 5, sharding=Sharding.replicated(2)), TypeError, "multiple values"),
         (lambda rng: rng.gauss(), AttributeError, "no attribute 'gauss': expected permutation"),
         (
             lambda rng: rng.normal(shard(ROW, Sharding.tiled((2,))), sharding=Sharding.tiled((2,))),
@@ -113,17 +115,27 @@ def test_sharding_loads_neither_fft_nor_random_numbers():
     assert done.stdout == "set()\n"
 
 
+VECTORS = {
+    "multinomial": (20, [0.2, 0.3, 0.5]),
+    "dirichlet": ([1.0, 2.0, 3.0],),
+    "multivariate_hypergeometric": ([3, 4, 5], 6),
+    "multivariate_normal": ([0.0, 1.0, 2.0], np.diag([1.0, 4.0, 9.0])),
+}
+TOTALS = {"multinomial": 20, "dirichlet": 1.0, "multivariate_hypergeometric": 6}
+
+
 @pytest.mark.parametrize("memory", ["shared", "copy"])
 @pytest.mark.parametrize("spec", [("x", "y", None), (None, None, "x"), ("y", None, "x")])
 def test_vectors_are_the_same_on_any_mesh(spec, memory):
     mesh, whole = Mesh({"x": 2, "y": 2}), Sharding.replicated(1)
-    for name, args in (("multinomial", (20, [0.2, 0.3, 0.5])), ("dirichlet", ([1.0, 2.0, 3.0],))):
+    for name, args in VECTORS.items():
         expected = getattr(random.default_rng(3), name)(*args, size=(5, 3), sharding=whole).numpy()
         with mode(memory):
             found = getattr(random.default_rng(3), name)(*args, size=(5, 3), sharding=mesh.sharding(*spec))
             np.testing.assert_array_equal(found.numpy(), expected)
         assert found.shape == (5, 3, 3)
-        np.testing.assert_allclose(expected.sum(-1), 20 if name == "multinomial" else 1.0)
+        if name in TOTALS:
+            np.testing.assert_allclose(expected.sum(-1), TOTALS[name])
     assert random.default_rng(0).dirichlet([1.0, 2.0], sharding=whole).shape == (2,)
 
 
@@ -143,3 +155,37 @@ def test_vectors_are_the_same_on_any_mesh(spec, memory):
 def test_vectors_of_several_parameters_are_refused(name, args, match):
     with pytest.raises(ValueError, match=match):
         getattr(random.default_rng(0), name)(*args, sharding=Sharding.replicated(1))
+
+
+def test_vectors_have_the_covariance_that_was_given():
+    covariance = np.array([[2.0, 1.0], [1.0, 3.0]])
+    x = random.default_rng(2).multivariate_normal([5.0, -5.0], covariance, 40_000, sharding=MESHES[1])
+    np.testing.assert_allclose(x.numpy().mean(0), [5.0, -5.0], atol=0.05)
+    np.testing.assert_allclose(np.cov(x.numpy().T), covariance, atol=0.1)
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_lines_are_permuted_independently_and_equally_on_any_mesh(axis):
+    whole = np.arange(24).reshape(6, 4)
+    made = [random.default_rng(3).permuted(shard(whole, sharding), axis=axis) for sharding in MESHES[:4]]
+    for x in made[1:]:
+        np.testing.assert_array_equal(x, made[0])
+    np.testing.assert_array_equal(np.sort(made[0], axis=axis).reshape(6, 4), whole)
+    assert axis is None or len(np.unique(made[0] // (4, 1)[axis] % (6, 4)[axis], axis=1 - axis)) > 1
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "options"),
+    [
+        ("integers", (0, 5, 4, np.int8, True), {"dtype": np.int8, "endpoint": True}),
+        ("choice", ([1, 2, 3], 4, True, [0.5, 0.5, 0.0]), {"p": [0.5, 0.5, 0.0]}),
+        ("standard_exponential", (4, "f4"), {"dtype": np.float32}),
+        ("random", (4, np.float32), {"dtype": "float32"}),
+    ],
+)
+def test_arguments_after_the_size_need_no_name(name, args, options):
+    sharding, size = Sharding.tiled((2,)), args.index(4)
+    by_place = getattr(random.default_rng(1), name)(*args, sharding=sharding)
+    by_name = getattr(random.default_rng(1), name)(*args[:size], size=4, **options, sharding=sharding)
+    np.testing.assert_array_equal(by_place, by_name)
+    assert by_place.dtype == options.get("dtype", by_place.dtype)

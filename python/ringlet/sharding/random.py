@@ -36,18 +36,25 @@ _MOST_KEYS = 2**63
 _EFFORT = 16
 
 # Distributions of vectors, with the position and name of the parameter that has the length of the vectors.
-_VECTORS = {"dirichlet": (0, "alpha"), "multinomial": (1, "pvals")}
+_VECTORS = {
+    "dirichlet": (0, "alpha"),
+    "multinomial": (1, "pvals"),
+    "multivariate_hypergeometric": (0, "colors"),
+    "multivariate_normal": (0, "mean"),
+}
 
-# Methods of NumPy's Generator, with the number of parameters before `size`.
+# Methods of NumPy's Generator, with the number of parameters before `size` and the names of those after it.
 _PARAMETERS = {
-    name: int(count)
-    for name, count in re.findall(
-        r"(\w+)\((\d)\)",
-        """beta(2) binomial(2) chisquare(1) choice(1) exponential(1) f(2) gamma(2) geometric(1) gumbel(2)
-        hypergeometric(3) integers(2) laplace(2) logistic(2) lognormal(2) logseries(1) negative_binomial(2)
-        noncentral_chisquare(2) noncentral_f(3) normal(2) pareto(1) poisson(1) power(1) random(0) rayleigh(1)
-        standard_cauchy(0) standard_exponential(0) standard_gamma(1) standard_normal(0) standard_t(1) triangular(3)
-        uniform(2) vonmises(2) wald(2) weibull(1) zipf(1) dirichlet(1) multinomial(2)""",
+    name: (int(count), later.split())
+    for name, count, later in re.findall(
+        r"(\w+)\((\d)([^)]*)\)",
+        """beta(2) binomial(2) chisquare(1) choice(1 replace p axis shuffle) exponential(1) f(2) gamma(2) geometric(1)
+        gumbel(2) hypergeometric(3) integers(2 dtype endpoint) laplace(2) logistic(2) lognormal(2) logseries(1)
+        negative_binomial(2) noncentral_chisquare(2) noncentral_f(3) normal(2) pareto(1) poisson(1) power(1)
+        random(0 dtype out) rayleigh(1) standard_cauchy(0) standard_exponential(0 dtype method out)
+        standard_gamma(1 dtype out) standard_normal(0 dtype out) standard_t(1) triangular(3) uniform(2) vonmises(2)
+        wald(2) weibull(1) zipf(1) dirichlet(1) multinomial(2) multivariate_hypergeometric(2 method)
+        multivariate_normal(2 check_valid tol)""",
     )
 }
 
@@ -55,14 +62,11 @@ _PARAMETERS = {
 class Generator:
     """Random numbers keyed by seed, call and global index; made by :func:`default_rng`.
 
-    Has these distributions of :class:`numpy.random.Generator`, with their parameters (numbers or plain arrays that
-    broadcast to the result) and a required keyword ``sharding=``: ``beta``, ``binomial``, ``chisquare``, ``choice``,
-    ``dirichlet``, ``exponential``, ``f``, ``gamma``, ``geometric``, ``gumbel``, ``hypergeometric``, ``integers``,
-    ``laplace``, ``logistic``, ``lognormal``, ``logseries``, ``multinomial``, ``negative_binomial``,
-    ``noncentral_chisquare``, ``noncentral_f``, ``normal``, ``pareto``, ``poisson``, ``power``, ``random``,
-    ``rayleigh``, ``standard_cauchy``, ``standard_exponential``, ``standard_gamma``, ``standard_normal``,
-    ``standard_t``, ``triangular``, ``uniform``, ``vonmises``, ``wald``, ``weibull``, ``zipf``. Nothing is sent.
-    Vectors of ``dirichlet`` and ``multinomial``, all with the same parameters, lie along the result's last dimension.
+    Has all distributions of :class:`numpy.random.Generator`, with their parameters (numbers or plain arrays that
+    broadcast to the result) and a required keyword ``sharding=``; not ``bytes``, ``spawn``, ``out=`` and
+    ``choice(..., replace=False)``. Nothing is sent. Vectors of ``dirichlet``, ``multinomial``,
+    ``multivariate_hypergeometric`` and ``multivariate_normal``, all with the same parameters, lie along the result's
+    last dimension.
 
     The numbers of call n are those of NumPy's Philox with a key made from seed and n, one stream for each 16,384
     elements in C order. They differ from the numbers of ``numpy.random.default_rng(seed)``. Processes of a mesh must
@@ -86,16 +90,19 @@ class Generator:
     def __getattr__(self, name: str) -> Callable[..., ShardedArray]:
         if name not in _PARAMETERS:
             raise AttributeError(
-                f"{type(self).__name__!r} object has no attribute {name!r}: expected permutation, shuffle or one of "
-                f"{', '.join(_PARAMETERS)}",
+                f"{type(self).__name__!r} object has no attribute {name!r}: expected permutation, permuted, shuffle or "
+                f"one of {', '.join(_PARAMETERS)}",
                 name=name,
                 obj=self,
             )
 
         def method(*args: Any, size: Any = None, sharding: Any = None, **kwargs: Any) -> ShardedArray:
-            count = _PARAMETERS[name]
+            count, names = _PARAMETERS[name]
             if len(args) > count and size is None:
-                size, args = args[count], (*args[:count], *args[count + 1 :])
+                args, size, later = args[:count], args[count], args[count + 1 :]
+                args, kwargs = args + later[len(names) :], {**dict(zip(names, later, strict=False)), **kwargs}
+            if "dtype" in kwargs:
+                kwargs["dtype"] = np.dtype(kwargs["dtype"])  # without dimensions, unlike np.int8
             if kwargs.get("out") is not None or not kwargs.get("replace", True):
                 raise TypeError(
                     f"{name} was given out= or replace=False, which are not supported. For out=, assign the result, as "
@@ -157,6 +164,13 @@ class Generator:
             )
         keys = self.integers(_MOST_KEYS, size=x, sharding=sharding)
         return np.argsort(keys, kind="stable")  # type: ignore[return-value]  # dispatched
+
+    def permuted(self, x: ShardedArray, *, axis: int | None = None) -> ShardedArray:
+        """Return an array with each line along `axis` in an order of its own; by default, all elements as one line."""
+        keys = self._drawn("integers", (_MOST_KEYS,), {}, _Place(x.shape, x._layout.without_parts(), x._group))
+        moved: Any = np.take_along_axis(x, np.argsort(keys, axis, kind="stable"), axis)
+        made: ShardedArray = moved.reshape(x.shape)
+        return made
 
     def shuffle(self, x: ShardedArray, axis: int = 0) -> None:
         """Reorder the parts of an array along `axis` in place, like :meth:`permutation`."""

@@ -134,6 +134,9 @@ def test_objects_are_elements():
     x = shard(np.array([None, 1], object), Sharding.tiled((2,)))
     x[0] = [1, 2]
     assert x.shards[0][0] == [1, 2]
+    assert (x[0], x[1:][0], x.reshape(2, 1)[1, 0], *x) == ([1, 2], 1, 1, [1, 2], 1)
+    assert x[0, ...].shape == ()
+    assert x[x[1] :].tolist() == [1]
 
 
 def test_fields_of_structured_arrays_are_views_and_are_written_to():

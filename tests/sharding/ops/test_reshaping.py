@@ -73,6 +73,27 @@ def test_reshaped_arrays_are_values_unless_a_copy_is_asked_for(memory, new):
         assert np.asarray(copied).sum() == 496 + (7 * copied[0].size - np.arange(copied[0].size).sum())
 
 
+@pytest.mark.parametrize(
+    "copied",
+    [
+        lambda x: reshape(x, (4, 2), copy=True),
+        lambda x: np.repeat(x, 1),
+        lambda x: np.repeat(x[None], 3, axis=0),
+        lambda x: np.meshgrid(x, x)[1],
+        lambda x: np.meshgrid(x, sparse=True)[0],
+        pytest.param(
+            lambda x: np.asarray(x, copy=True, like=x),
+            marks=pytest.mark.skipif(np.__version__ < "2", reason="no copy="),
+        ),
+    ],
+)
+def test_a_copy_does_not_share_the_memory_that_was_sharded(copied):
+    whole = np.arange(8)
+    made = copied(shard(whole, Sharding.tiled((2,))))
+    whole[:] = 9
+    assert set(np.asarray(made).ravel().tolist()) == {*range(8)}
+
+
 def test_partial_values_may_be_reshaped():
     total = shard(np.arange(24.0).reshape(4, 6), Sharding.tiled((4, 1))).sum(0).reshape(2, 3)
     assert total._layout.is_partial

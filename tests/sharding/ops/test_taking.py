@@ -148,7 +148,7 @@ def test_divided_indices_are_sent_to_the_devices_that_have_the_rows():
 
 @pytest.mark.parametrize("dtype", [np.float32, object])
 def test_the_empty_index_of_a_number_is_that_number(dtype):
-    x = shard(np.arange(8, dtype=dtype), Sharding.tiled((4,)))[3]
+    x = shard(np.arange(8, dtype=dtype), Sharding.tiled((4,)))[3, ...]
     assert np.asarray(x[()]) == 3
     y = shard(np.array(3, dtype), Sharding.replicated(2))
     assert np.asarray(y[()]) == 3

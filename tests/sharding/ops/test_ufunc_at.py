@@ -224,3 +224,9 @@ def test_values_repeated_along_the_index_are_added_once_for_each(spec):
         total = shard(np.zeros(3, int), MESH.sharding(axis))
         np.add.at(total, key, values)
         assert np.asarray(total).tolist() == [15, 2, 3]
+
+
+@pytest.mark.parametrize("key", [1.0, "a"])
+def test_an_index_of_another_dtype_raises_numpys_error(key):
+    with pytest.raises(IndexError, match="arrays used as indices must be of integer"):
+        shard(np.zeros(6), Sharding.tiled((2,)))[np.array(key)] = [1, 2, 3]

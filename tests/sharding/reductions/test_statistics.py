@@ -210,3 +210,21 @@ def test_infinite_numbers_have_a_mean_without_a_warning():
 def test_the_average_of_objects_is_an_object():
     values = np.array([Fraction(1, 2), Fraction(1, 3)])
     assert np.average(shard(values, Sharding.tiled((2,)))) == Fraction(5, 12)
+
+
+@pytest.mark.parametrize("function", [np.median, np.nanmedian, lambda x, axis: np.nanpercentile(x, 40, axis)])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_the_median_of_nothing_warns_once_as_numpy_does(function, axis):
+    whole, warned = np.zeros((0, 3)), []
+    for x in (whole, shard(whole, Sharding.tiled((1, 3)))):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            result = function(x, axis=axis)
+        warned.append([str(each.message) for each in caught])
+        np.testing.assert_array_equal(result, np.full(() if axis is None else (3, 0)[axis], np.nan))
+    assert warned[0] == warned[1]
+
+
+def test_the_number_of_counts_is_a_whole_number():
+    with pytest.raises(TypeError, match="'str' object cannot be interpreted as an integer"):
+        np.bincount(shard(np.arange(3), Sharding.tiled((3,))), minlength="3")

@@ -139,7 +139,8 @@ def _created(like: ShardedArray, function: Callable[..., Any], args: tuple[Any, 
     """Create an array replicated on the devices of `like`; a sharded argument is converted instead."""
     if args and isinstance(args[0], ShardedArray):
         dtype = args[1] if len(args) > 1 else kwargs.get("dtype")
-        return args[0].astype(args[0].dtype if dtype is None else dtype, copy=function is np.array)
+        is_copied = bool(kwargs.get("copy", function is np.array))
+        return args[0].astype(args[0].dtype if dtype is None else dtype, copy=is_copied)
     made = function(*args, **kwargs)
     return place(made, Layout.replicated(like._layout.num_devices, made.ndim), like._group)
 

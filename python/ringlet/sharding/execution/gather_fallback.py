@@ -67,7 +67,7 @@ def record_gather(function_name: str, x: ShardedArray, *, is_asked_for: bool = F
     if not nbytes:
         return
     if _is_strict.get():
-        raise GatherError(_text(function_name, x, nbytes))
+        raise GatherError(_gather_message(function_name, x, nbytes))
     collective = Collective("gather", x.shape, str(x.dtype), (tuple(x._layout.holders),), nbytes=nbytes)
     record_operation(function_name, x, (), (collective,), is_gathered=True)
     if not is_asked_for:
@@ -79,7 +79,7 @@ def _warn(function_name: str, x: ShardedArray, nbytes: int) -> None:
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(_PASSED_OVER):
         frame = frame.f_back
     file, line = frame.f_code.co_filename, frame.f_lineno
-    message = _messages.setdefault((function_name, file, line), _text(function_name, x, nbytes))
+    message = _messages.setdefault((function_name, file, line), _gather_message(function_name, x, nbytes))
     registry = frame.f_globals.setdefault("__warningregistry__", {})
     module = frame.f_globals.get("__name__", "<unknown>")
     warnings.warn_explicit(message, GatherWarning, file, line, module, registry)
@@ -99,7 +99,7 @@ _ADVICE = {
 _NO_TILED_FORM = ("it has no tiled form", "Use operations with a tiled form")
 
 
-def _text(function_name: str, x: ShardedArray, nbytes: int) -> str:
+def _gather_message(function_name: str, x: ShardedArray, nbytes: int) -> str:
     reason, remedy = _ADVICE.get(function_name, _NO_TILED_FORM)
     return (
         f"{function_name} gathers {format_bytes(nbytes)}, the whole of {x._summary}, because {reason}. {remedy}, "

@@ -257,7 +257,7 @@ def _matrices(
         np.copyto(rows, view)
         rows = rows.reshape(*view.shape[: len(windows)], size)
         taps = tap_slices(windows[:num_outer], block.counts[:num_outer])
-        yield block, [_joined(rows[seen]) for _, seen in taps]
+        yield block, [_as_matrix(rows[seen]) for _, seen in taps]
 
 
 def _windowed(places: Array, counts: Sequence[int], num_outer: int, inner: Windows) -> Array:
@@ -276,7 +276,7 @@ def _windowed(places: Array, counts: Sequence[int], num_outer: int, inner: Windo
     )
 
 
-def _joined(rows: Array) -> Array:
+def _as_matrix(rows: Array) -> Array:
     """View contiguous rows along the last two dimensions as rows of one matrix."""
     return rows.reshape(*rows.shape[:-3], -1, rows.shape[-1]) if rows.ndim > 2 else rows
 

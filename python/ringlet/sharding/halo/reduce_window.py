@@ -112,7 +112,7 @@ def _add_shared(part: Array, starts: tuple[int, ...], total: Array, begins: tupl
 
 
 # Functions of windows that may be reduced before the parts of an array are combined, and the combining operations.
-_OPS = {np.add: Op.SUM, np.maximum: Op.MAX, np.minimum: Op.MIN, np.multiply: Op.PROD}
+_LINEAR_OPS = {np.add: Op.SUM, np.maximum: Op.MAX, np.minimum: Op.MIN, np.multiply: Op.PROD}
 
 
 def reduce_window(
@@ -225,7 +225,7 @@ def reduce_window_vjp(
 def reduced(name: str, x: Any, function: np.ufunc, windows: Windows, dtype: np.dtype[Any]) -> Any:
     """Reduce windows along all dimensions; the result has the given dtype."""
     dimensions = tuple(range(x.ndim))
-    linear_ops = frozenset({_OPS[function]} if function in _OPS else ())
+    linear_ops = frozenset({_LINEAR_OPS[function]} if function in _LINEAR_OPS else ())
     same = FactorMap((dimensions,), dimensions, linear=(frozenset({0}),) if linear_ops else (), linear_ops=linear_ops)
 
     def kernel(buffers: Sequence[Array], boxes: tuple[Box, ...], out: Array, out_box: Box) -> None:

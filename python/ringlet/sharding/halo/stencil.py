@@ -87,7 +87,7 @@ def map_halo(function: Callable[[Array], Any], x: Any, depth: Depth, boundary: A
     dimensions = tuple(range(x.ndim))
 
     def fill(buffer: Array, out: Array, box: Box) -> None:
-        for part, place in _parts(out.shape, box, x.dtype):
+        for part, place in _blocks_of(out.shape, box, x.dtype):
             out[place] = _applied(function, buffer, part, view)
 
     if not x.size:
@@ -163,7 +163,7 @@ def map_halo_vjp(
     dimensions = tuple(range(x.ndim))
 
     def kernel(buffers: Sequence[Array], _: tuple[Box, ...], out: Array, out_box: Box) -> None:
-        for part, place in _parts(out.shape, out_box, cotangent.dtype):
+        for part, place in _blocks_of(out.shape, out_box, cotangent.dtype):
             bounds = inputs.bounds(part)
             given = extended(buffers[1], outputs.bounds(part), view.boundaries)
             gradient = np.asarray(function_vjp(extended(buffers[0], bounds, view.boundaries), given))
@@ -219,7 +219,7 @@ def _needs(view: _View, counts: tuple[int, ...]) -> Needs:
     return tuple(needs)
 
 
-def _parts(shape: Shape, box: Box, dtype: np.dtype[Any]) -> Iterator[tuple[Box, Box]]:
+def _blocks_of(shape: Shape, box: Box, dtype: np.dtype[Any]) -> Iterator[tuple[Box, Box]]:
     for block in blocks(shape, shape, (POINTWISE,) * len(shape), _PART_BYTES // dtype.itemsize):
         part = tuple(
             slice(side.start + place.start, side.start + place.stop)
@@ -249,7 +249,7 @@ def _applied(function: Callable[[Array], Any], buffer: Array, part: Box, view: _
 def _dtype(function: Callable[[Array], Any], buffer: Array, box: Box, view: _View) -> np.dtype[Any]:
     """Return the dtype of the function's result, from the first part."""
     shape = tuple(side.stop - side.start for side in box)
-    part, _ = next(_parts(shape, box, buffer.dtype))
+    part, _ = next(_blocks_of(shape, box, buffer.dtype))
     return _applied(function, buffer, part, view).dtype
 
 

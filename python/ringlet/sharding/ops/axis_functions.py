@@ -12,7 +12,7 @@ from ringlet.sharding.execution.array_function_table import first_given, impleme
 from ringlet.sharding.execution.shape_inference import addresses_of
 from ringlet.sharding.layout.layout import WHOLE, Array
 from ringlet.sharding.resharding.regions import IndexRange
-from ringlet.sharding.resharding.tile_assembly import as_writable, full_ranges, select_ranges
+from ringlet.sharding.resharding.tile_assembly import full_ranges, select_ranges
 from ringlet.sharding.sharded_array import ShardedArray
 
 _FUNCTIONS = """transpose swapaxes moveaxis rollaxis matrix_transpose linalg.matrix_transpose squeeze broadcast_to
@@ -92,6 +92,6 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     if not sparse:
         grids = list(broadcast_arrays(*grids))
     if copy:
-        grids = [as_writable(x) if isinstance(x, ShardedArray) else x.copy() for x in grids]
+        grids = [x.copy() for x in grids]
     kind: Callable[[Any], Any] = type(np.meshgrid(0))  # np.meshgrid returns a tuple, or a list before NumPy 2.0
     return kind(grids)

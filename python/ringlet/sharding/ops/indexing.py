@@ -68,7 +68,7 @@ def get_item(x: ShardedArray, key: Any) -> Any:
     if x._whole is not None and x._group.member is None and _SIMPLE.keys() >= {*kinds} and not is_recording():
         # With the ellipsis, an index that leaves no dimension returns an array.
         index = key if entries and (int not in kinds or Ellipsis in entries) else (*entries, ...)
-        return x._derive(lambda whole: whole[index], _view_layout(x._layout, kinds))
+        return _element(x._derive(lambda whole: whole[index], _view_layout(x._layout, kinds)), kinds)
     basic = _basic(x.shape, key)
     if basic is None:
         return _advanced(x, key)
@@ -80,7 +80,12 @@ def get_item(x: ShardedArray, key: Any) -> Any:
         key = (*basic.key, ...)
         return taken._derive(lambda buffer: buffer[key], basic.layout(taken._layout))
 
-    return recorded_as_one("slice", (x,), work)
+    return _element(recorded_as_one("slice", (x,), work), kinds)
+
+
+def _element(found: ShardedArray, kinds: tuple[type, ...]) -> Any:
+    """Return an element of an array of objects as the object, unless the index has an ellipsis."""
+    return found.item() if found._dtype.kind == "O" and not found._shape and type(...) not in kinds else found
 
 
 def set_item(x: ShardedArray, key: Any, value: Any) -> None:

@@ -18,7 +18,7 @@ from ringlet.sharding.sharded_array import ShardedArray
 _FUNCTIONS = """apply_over_axes cov fft.fft2 fft.fftn fft.fftshift fft.ifft2 fft.ifftn fft.ifftshift fft.irfft2
     fft.irfftn fft.rfft2 fft.rfftn gradient histogram_bin_edges intersect1d ix_ lib.scimath.arccos
     lib.scimath.arcsin lib.scimath.arctanh lib.scimath.log lib.scimath.log10 lib.scimath.log2 lib.scimath.logn
-    lib.scimath.power lib.scimath.sqrt linalg.cond linalg.matrix_rank linalg.pinv linalg.tensorinv piecewise polyadd
+    lib.scimath.power lib.scimath.sqrt linalg.cond linalg.matrix_rank linalg.pinv linalg.tensorinv polyadd
     polyder polyfit polyint polysub real_if_close resize setxor1d sort_complex strings.center strings.expandtabs
     strings.ljust strings.multiply strings.rjust strings.zfill trapezoid trim_zeros union1d unique_all unique_counts
     unique_inverse unique_values unwrap"""
@@ -72,6 +72,16 @@ def own_body(function: Callable[..., Any]) -> Callable[..., Any]:
     made = types.FunctionType(inner.__code__, names, inner.__name__, inner.__defaults__, inner.__closure__)
     made.__kwdefaults__ = inner.__kwdefaults__
     return made
+
+
+_PIECEWISE = own_body(np.piecewise)
+
+
+@implements(np.piecewise)
+def piecewise(x: Any, condlist: Any, *args: Any, **kwargs: Any) -> Any:
+    """Implement :func:`numpy.piecewise`; an array of conditions without rows is one condition."""
+    is_one = isinstance(condlist, ShardedArray) and condlist.ndim < 2 and np.ndim(x)
+    return _PIECEWISE(x, [condlist] if is_one else condlist, *args, **kwargs)
 
 
 for _function in map(numpy_function, _FUNCTIONS.split()):

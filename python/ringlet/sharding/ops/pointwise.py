@@ -89,18 +89,8 @@ for _name, _arrays in re.findall(r"([\w.]+)\((.*?)\)", _FUNCTIONS):
         implements(_function)(_of_tiles(_name, _function, tuple(_arrays.split(","))))
 
 
-@implements(np.real)
-def real(val: ShardedArray) -> ShardedArray:
-    """Implement :func:`numpy.real`."""
-    parts: ShardedArray = val.real
-    return parts
-
-
-@implements(np.imag)
-def imag(val: ShardedArray) -> ShardedArray:
-    """Implement :func:`numpy.imag`."""
-    parts: ShardedArray = val.imag
-    return parts
+implements(np.real)(lambda val: val.real)
+implements(np.imag)(lambda val: val.imag)
 
 
 @implements(np.unravel_index)

@@ -107,7 +107,8 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     wider = np.expand_dims(x, along + 1)
     wider = np.broadcast_to(wider, (*x.shape[: along + 1], count, *x.shape[along + 1 :]))
     merged = (*x.shape[:along], x.shape[along] * count, *x.shape[along + 1 :])
-    return as_writable(np.reshape(wider, merged))  # type: ignore[arg-type]  # dispatched
+    made: Any = np.reshape(wider, merged)
+    return as_writable(made) if made._root is None else made.copy()  # shares memory, as if repeated once
 
 
 @implements(np.pad)

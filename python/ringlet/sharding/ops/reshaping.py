@@ -17,7 +17,7 @@ from ringlet.sharding.layout.layout import WHOLE, Array, Cut, Layout, Shape
 from ringlet.sharding.resharding.device_buffers import buffers_for, fresh
 from ringlet.sharding.resharding.regions import CopyPlan, DeviceBoxes, copies_between, device_boxes
 from ringlet.sharding.resharding.reshard import redistribute
-from ringlet.sharding.resharding.tile_assembly import as_writable, fill, record_copies, writers
+from ringlet.sharding.resharding.tile_assembly import fill, record_copies, writers
 from ringlet.sharding.sharded_array import ShardedArray
 
 
@@ -38,7 +38,7 @@ def reshape(
         made: ShardedArray = reshape(x.transpose(), given).transpose()
     else:
         made = _reshaped(x, shape_of_reshape(x.shape, given))
-    return as_writable(made) if copy else made
+    return made.copy() if copy else made
 
 
 @implements(np.ravel)
@@ -170,7 +170,7 @@ def _planned_as(shape: Shape, new: Shape, layout: Layout, dtype: np.dtype[Any], 
             target[becoming[0]] = source[dimensions[0]]
             continue
         _keep_runs(source, dimensions, shape)
-        count, tiles = _joined([source[d] for d in dimensions], layout.num_devices)
+        count, tiles = _merged_tiles([source[d] for d in dimensions], layout.num_devices)
         cuts = _split([new[d] for d in becoming], count, tiles, may_be_idle)
         for d, cut in zip(becoming, cuts, strict=True):
             target[d] = cut
@@ -213,7 +213,7 @@ def _keep_runs(cuts: list[Cut], dimensions: Sequence[int], shape: Shape) -> None
         is_run = is_run and cuts[d].count == shape[d]
 
 
-def _joined(cuts: Sequence[Cut], num_devices: int) -> tuple[int, list[int]]:
+def _merged_tiles(cuts: Sequence[Cut], num_devices: int) -> tuple[int, list[int]]:
     """Return the tiles of several dimensions as the tiles of one dimension."""
     count, tiles = 1, [0] * num_devices
     for cut in cuts:

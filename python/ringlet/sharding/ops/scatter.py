@@ -95,7 +95,7 @@ def _putmask(a: ShardedArray, mask: Any, values: Any) -> None:
         np.putmask(shape_probe(a.shape).copy(), shape_probe(np.shape(mask)), True)  # raises NumPy's error
     if values.size:
         values = values if values.shape == a.shape else np.resize(values, a.shape)
-        np.copyto(a, values, where=mask != 0, casting="unsafe")  # type: ignore[arg-type]  # dispatched
+        np.copyto(a, values, where=mask.astype(bool), casting="unsafe")  # type: ignore[arg-type]  # dispatched
 
 
 @_written(np.place)
@@ -103,7 +103,7 @@ def _place(arr: ShardedArray, mask: Any, vals: Any) -> None:
     mask, vals = operand(mask), operand(vals)
     if mask.size != arr.size:
         np.place(shape_probe(arr.shape).copy(), shape_probe(mask.shape), [True])  # raises NumPy's error
-    mask = np.reshape(mask, arr.shape) != 0
+    mask = np.reshape(mask, arr.shape).astype(bool)
     number = int(np.count_nonzero(mask))
     if number and not vals.size:
         raise ValueError("Cannot insert from an empty array!")

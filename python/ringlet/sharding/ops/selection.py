@@ -67,23 +67,26 @@ def _positions(like: ShardedArray) -> ShardedArray:
 @implements(np.flatnonzero)
 def flatnonzero(a: Any) -> Any:
     """Implement :func:`numpy.flatnonzero`."""
-    mask = rows_of(a, a.ndim) != 0 if a.ndim else a.reshape(1) != 0
+    if a.dtype.names is not None:
+        return NotImplemented
+    mask = (rows_of(a, a.ndim) if a.ndim else a.reshape(1)).astype(bool)
     return select_rows(_positions(mask), mask)
 
 
 @implements(np.nonzero)
 def nonzero(a: Any) -> Any:
     """Implement :func:`numpy.nonzero`."""
-    if not a.ndim:
-        return NotImplemented
-    found = flatnonzero(a)
+    found = flatnonzero(a) if a.ndim else NotImplemented
+    if found is NotImplemented:
+        return found
     return (found,) if a.ndim == 1 else np.unravel_index(found, a.shape)
 
 
 @implements(np.argwhere)
 def argwhere(a: Any) -> Any:
     """Implement :func:`numpy.argwhere`."""
-    return np.transpose(np.stack(nonzero(a))) if a.ndim else NotImplemented
+    found = nonzero(a)
+    return found if found is NotImplemented else np.transpose(np.stack(found))
 
 
 @implements(np.compress)
@@ -99,7 +102,7 @@ def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -
     x = np.moveaxis(x, axis, 0)  # type: ignore[type-var]  # dispatched
     if len(mask) > len(x):
         return NotImplemented
-    chosen: Any = select_rows(x[: len(mask)], mask != 0)
+    chosen: Any = select_rows(x[: len(mask)], mask.astype(bool))
     return np.moveaxis(chosen, 0, axis)
 
 

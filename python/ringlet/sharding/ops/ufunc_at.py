@@ -136,6 +136,6 @@ def scatter(call: Scatter) -> None:
 def update_at(ufunc: np.ufunc, target: Array, key: Any, *values: Any) -> None:
     """Run ``ufunc.at`` on plain arrays; avoids a bug in NumPy 2.4, which reads past the end of repeated values."""
     index = key[0] if isinstance(key, tuple) and len(key) == 1 else key
-    if target.ndim == 1 and isinstance(index, np.ndarray) and index.dtype != bool:
+    if target.ndim == 1 and isinstance(index, np.ndarray) and index.dtype.kind in "iu":
         values = tuple(np.broadcast_to(value, index.shape) if np.ndim(value) else value for value in values)
     ufunc.at(target, key, *values)

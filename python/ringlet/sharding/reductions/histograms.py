@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -34,7 +35,7 @@ def _counted(  # noqa: PLR0917
 @implements(np.bincount)
 def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     """Implement :func:`numpy.bincount`."""
-    x, minlength = operand(x), 0 if minlength is None else int(minlength)
+    x, minlength = operand(x), 0 if minlength is None else operator.index(minlength)
     np.bincount(np.zeros((0,) * x.ndim, x.dtype), None, minlength)  # raises NumPy's error
     if x.size and int(np.min(x)) < 0:
         np.bincount([-1])

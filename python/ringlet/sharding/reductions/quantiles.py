@@ -35,14 +35,17 @@ def _implement(function: Callable[..., Any]) -> None:
             given["q"] = all_gathered(given["q"])
             if np.ndim(given["q"]) > 1 and function.__name__.startswith("nan"):
                 return NotImplemented  # for some axes, the result's shape is not that of np.quantile
-        with np.errstate(all="ignore"):
-            model = np.asarray(function(probe_array(small(x)), axis=axis, **given))  # raises NumPy's errors
+        probe = probe_array(small(x)) if x.size else np.empty(x.shape, x.dtype)
+        with np.errstate(all="ignore" if x.size else None):
+            model = np.asarray(function(probe, axis=axis, **given))  # raises NumPy's errors
         axes = normalized_axes(axis, x.ndim)
-        made = None
-        if len(axes) == x.ndim and x.size:
+        made: Any = None if x.size else place(model, Layout.replicated(x._layout.num_devices, model.ndim), x._group)
+        if made is None and len(axes) == x.ndim:
             made = _by_distributed_sort(function, x, given, model)
         if made is None:
             made = _by_moving_axes(function, x, axes, given, model)
+        if out is not None and function is not np.median:
+            made = np.broadcast_to(made, out.shape)
         return made if out is None else write_out(out, made)
 
 
@@ -69,7 +72,9 @@ def _by_distributed_sort(function: Callable[..., Any], x: ShardedArray, given: d
     Return None if the method, dtype or layout is unsuitable.
     """
     name = function.__name__.removeprefix("nan")
-    if given.get("method", "linear") != "linear" or x.dtype.kind not in "biuf" or x.dtype.itemsize > 8:
+    if given.get("method", "linear") != "linear" or x.dtype.kind not in "iuf" or x.dtype.itemsize > 8:
+        return None
+    if np.asarray(given.get("q", 0)).dtype.hasobject:  # fractions
         return None
     line = rows_of(x, x.ndim)
     if line._layout.cuts[0].count == 1:

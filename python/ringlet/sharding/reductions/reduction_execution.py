@@ -115,7 +115,7 @@ class Reduction:
         """
         if out is None and self._may_join_columns(np.dtype(dtype)):
             return recorded_as_one(
-                self.name, self.x, lambda: self._joined(self.x.ndim - 1, reducer, dtype, op, takes_stacks)
+                self.name, self.x, lambda: self._on_whole_axis(self.x.ndim - 1, reducer, dtype, op, takes_stacks)
             )
         return self._apply(reducer, dtype, out, op, takes_stacks and self._may_stack(np.dtype(dtype)))
 
@@ -167,7 +167,7 @@ class Reduction:
         layout = x._layout.with_cuts((*others, cut, WHOLE))
         apart = x._derive(lambda buffer: buffer.reshape(*x.shape[:-1], cut.count, width), layout)
         rows = Reduction(self.name, apart, (x.ndim,))
-        return replace(self, x=rows._joined(x.ndim - 1, reducer, dtype, None))
+        return replace(self, x=rows._on_whole_axis(x.ndim - 1, reducer, dtype, None))
 
     def _is_exact_by_rows(self, dtype: np.dtype[Any]) -> bool:
         """Return whether a tile's bits do not depend on neighbouring tiles: rows in order and not converted."""
@@ -194,7 +194,7 @@ class Reduction:
         is_wide = x.ndim > 0 and x.shape[-1] > x._layout.cuts[-1].count
         return self.mask is None and x._whole is not None and is_wide and self._is_exact_by_rows(dtype)
 
-    def _joined(self, axis: int, reducer: Reducer, dtype: Any, op: Op | None, takes_stacks: bool = False) -> Any:
+    def _on_whole_axis(self, axis: int, reducer: Reducer, dtype: Any, op: Op | None, takes_stacks: bool = False) -> Any:
         """Reduce with a kept dimension undivided if memory is shared, which is much faster than narrow tiles."""
         x = self.x
         if x._whole is None or current_mode() != "shared":  # the result would not be in shared memory

@@ -29,7 +29,7 @@ from ringlet.sharding.sharded_array import ShardedArray
 _NO_VALUE: Any = np._NoValue  # NumPy's marker for an argument that was not passed
 
 # How tile results combine: for dtypes that collectives support, and for bool, where addition is OR.
-_OPS: Mapping[np.ufunc, Op] = {
+_COLLECTIVE_OPS: Mapping[np.ufunc, Op] = {
     np.add: Op.SUM,
     np.multiply: Op.PROD,
     np.maximum: Op.MAX,
@@ -41,11 +41,11 @@ _OPS: Mapping[np.ufunc, Op] = {
     np.bitwise_or: Op.OR,
     np.bitwise_xor: Op.XOR,
 }
-_OPS_OF_BOOL: Mapping[np.ufunc, Op] = {**_OPS, np.add: Op.OR, np.multiply: Op.AND}
+_COLLECTIVE_OPS_OF_BOOL: Mapping[np.ufunc, Op] = {**_COLLECTIVE_OPS, np.add: Op.OR, np.multiply: Op.AND}
 
 # Ufuncs that may reduce gathered tile results again: all are commutative, and associative up to rounding.
 ASSOCIATIVE: frozenset[np.ufunc] = frozenset(
-    {*_OPS, np.fmax, np.fmin, np.gcd, np.lcm, np.hypot, np.logaddexp, np.logaddexp2}
+    {*_COLLECTIVE_OPS, np.fmax, np.fmin, np.gcd, np.lcm, np.hypot, np.logaddexp, np.logaddexp2}
 )
 
 # Ufuncs whose result is bool regardless of the dtype of `out`.
@@ -222,8 +222,8 @@ def _reduced(reduction: Reduction, tile_reduction: _TileReduction, dtype: np.dty
 def op_of(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Op | None:
     """Return the operation with which collectives combine results of a dtype; None if there is none."""
     if dtype.kind == "b":
-        return _OPS_OF_BOOL.get(ufunc)
-    op = _OPS.get(ufunc)
+        return _COLLECTIVE_OPS_OF_BOOL.get(ufunc)
+    op = _COLLECTIVE_OPS.get(ufunc)
     if dtype.kind == "c":
         return op if op in (Op.SUM, Op.PROD) and dtype.itemsize <= 16 else None
     return op if dtype.kind in "iuf" and dtype.itemsize <= 8 else None
