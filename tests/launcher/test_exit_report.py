@@ -100,7 +100,8 @@ def test_a_worker_that_makes_a_call_too_many_is_the_cause(error):
     endings = [raised(0, 1.0, error), Ending(1, 0, 0.9, pid=71), Ending(2, 0, 1.1)]
     assert summary(endings, None, 3) == [
         "worker 0 of 3 made a call that the others, which exited with status 0, did not make",
-        "all workers must make the same calls: look for a loop that this worker leaves late, or a call that only it makes",
+        "all workers must make the same calls: look for a loop that this worker leaves late, or a call that only it "
+        "makes",
     ]
 
 

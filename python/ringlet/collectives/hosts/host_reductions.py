@@ -194,7 +194,7 @@ class HostReductions(HostCalls):
         The messages of the next pieces are in flight while a piece is combined.
         """
         link, heads = self._link, self._announce(text) if self._is_leader else []
-        in_flight: deque[tuple[Array, list[Any], Any, Array]] = deque()
+        in_flight: deque[tuple[Array, list[Any], Any, Any]] = deque()
         for source, result in [*_pieces(streams), *[(None, None)] * _PIECES_IN_FLIGHT]:
             if source is not None:
                 own = self._local_partial(source, op)
