@@ -101,7 +101,10 @@ def test_functions_of_later_versions_are_looked_for_by_name():
 
 
 def test_every_implementation_stands_for_a_function_that_can_be_overridden():
-    assert implementations().keys() <= get_overridable_numpy_array_functions()
+    known = implementations().keys()
+    if np.lib.NumpyVersion(np.__version__) < "2.3.0":  # none of numpy.strings can be overridden
+        known = {function for function in known if function.__module__ != "numpy.strings"}
+    assert known <= get_overridable_numpy_array_functions()
 
 
 def test_functions_that_are_called_gathered_may_be_anyones(x):

@@ -20,6 +20,8 @@ from ringlet.sharding.resharding.reshard import redistribute
 from ringlet.sharding.resharding.tile_assembly import fill, record_copies, writers
 from ringlet.sharding.sharded_array import ShardedArray
 
+_RESHAPE_MAY_REFUSE_TO_COPY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
+
 
 @implements(np.reshape)
 def reshape(
@@ -146,8 +148,10 @@ def _view_of(buffer: Array, shape: Shape) -> Array | None:
         return buffer.reshape(shape)
     view: Array = buffer.view()
     try:
-        view.shape = shape
-    except AttributeError:
+        if _RESHAPE_MAY_REFUSE_TO_COPY:
+            return view.reshape(shape, copy=False)
+        view.shape = shape  # deprecated in NumPy 2.5
+    except (AttributeError, ValueError):
         return None
     return view
 

@@ -291,9 +291,7 @@ def _factor_map(
 
 
 def _kept(array: Array, shape: Shape, axes: tuple[int, ...]) -> Array:
-    view: Array = array.view()
-    view.shape = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
-    return view
+    return array.reshape(tuple(1 if axis in axes else size for axis, size in enumerate(shape)))  # a view
 
 
 def _num_pieces(size: int, num_tiles: int) -> int:
