@@ -147,7 +147,7 @@ def test_a_descriptor_of_anything_else_is_refused():
     size = os.fstat(table.fileno()).st_size
     fake = _core.Table.create((size,), np.dtype("u1"))
     os.pwrite(fake, b"\xff" * 64, 0)
-    with pytest.raises(InvalidArgumentError, match="made by another program"):
+    with pytest.raises(InvalidArgumentError, match="created by another program"):
         _core.Table(fake)
     os.close(fake)
 
