@@ -30,7 +30,7 @@ from ringlet.errors import InvalidArgumentError
 
 # Up to this many hosts exchange whole arrays directly.
 _FEW_HOSTS = 2
-_PIECES_IN_FLIGHT = 4  # more hide the latency between a message and the next
+_PIECES_IN_FLIGHT = 4  # with fewer, a slow link is idle between a message and the next
 _MOST_SMALL = 100  # maximum number of small all-reduces that stay prepared
 
 
