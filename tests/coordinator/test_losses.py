@@ -134,8 +134,8 @@ def test_a_function_that_runs_long_is_named_with_the_lines_that_it_executes(spri
         coordinator.schedule(load_batch)
         coordinator.join()
         named, described = records_of(caplog, 2)
-        place = r"while the main thread is in test_a_function_\w+ \(\S*test_losses.py:\d+\)"
-        assert re.fullmatch(rf".*task:0.* has run .*load_batch for \d s, {place}", named)
+        place = r"the main thread is in test_a_function_\w+ \(\S*test_losses.py:\d+\)"
+        assert re.fullmatch(rf".*task:0.* has been running .*load_batch for \d s; in the coordinator, {place}", named)
         assert re.search(r"task:0.*:\n    \S+:\d+ in load_batch", described)
         assert len(caplog.records) == 2
 

@@ -211,7 +211,7 @@ def test_a_function_that_runs_very_long_is_named_once(ends, caplog):
             if connection.is_slow(now, 5.0):
                 connection.report(now, is_stopped=False)
     (text,) = [record.getMessage() for record in caplog.records]
-    assert text.startswith("worker has run len for 7 s, ")
+    assert text.startswith("worker has been running len for 7 s; ")
 
 
 def test_a_worker_that_says_nothing_is_asked_for_an_answer_whatever_it_runs(ends, caplog):

@@ -73,11 +73,11 @@ else:
     started = time.monotonic()
     assert leaving.wait() == 0
     assert time.monotonic() - started < 20
-    assert "rank 0 exited while asynchronous calls ran: all_reduce, barrier. Call wait()" in leaving.said()
+    assert "rank 0 exited with unfinished asynchronous calls: all_reduce, barrier. Call wait()" in leaving.said()
     other.say()
     kind, text = other.told()
     assert kind == "CollectiveAborted"
-    assert "rank 0 exited while asynchronous calls ran: all_reduce, barrier" in text
+    assert "rank 0 exited with unfinished asynchronous calls: all_reduce, barrier" in text
 
 
 def test_calls_that_other_ranks_join_are_completed_at_exit(processes, name):

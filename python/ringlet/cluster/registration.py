@@ -58,7 +58,7 @@ class ServersJob(ClusterJob):
 
     @classmethod
     def of(cls, spec: ClusterSpec, job_id: str) -> ServersJob:
-        """Return the job of a cluster: the same for the same addresses of workers and parameter servers."""
+        """Return the job of a cluster; jobs are equal if their identifiers and the addresses of their tasks are."""
         tasks = tuple((job, index) for job in ("worker", "ps") for index in spec.task_indices(job))
         known = [(*task, canonical_address(spec.task_address(*task))) for task in tasks]
         return cls(f"servers {json.dumps(known)}", job_id, 1 + len(tasks), tasks)

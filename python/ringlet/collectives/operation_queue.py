@@ -140,8 +140,8 @@ class OperationQueue:
             return
         with self._lock:
             group, names = self._group, ", ".join(self._names())
-        reason = f"rank {self._rank} exited while asynchronous calls ran: {names}"
-        _log.error("%s. Call wait() on each before the program ends.", reason)
+        reason = f"rank {self._rank} exited with unfinished asynchronous calls: {names}"
+        _log.error("%s. Call wait() on every asynchronous call before the program ends.", reason)
         if group is not None:
             group.abort(reason)
         self.drain(_LAST_SECONDS)

@@ -183,7 +183,7 @@ class Dispatcher:
         return min(_SLOW_LOOK_MILLISECONDS, ask_milliseconds) if most_in_flight else ask_milliseconds
 
     def _check_workers(self) -> None:
-        """Recall stuck closures, and send heartbeat requests to silent workers."""
+        """Recall stuck or cancelled closures, log slow ones, and disconnect workers that do not answer heartbeats."""
         now = time.monotonic()
         for connection in self.connections:
             if self._queue.is_cancelling or connection.is_stuck(now):

@@ -160,11 +160,13 @@ class WorkerConnection:
         """Log the running function, and request the lines that it executes."""
         self._is_reported = True
         running = next(iter(self.in_flight.values()))
-        state = ", and is stopped, by a signal or a debugger" if is_stopped else ""
+        state = "; its process is stopped, by a signal or a debugger" if is_stopped else ""
         # This thread belongs to Ringlet, so call_site() describes the main thread, which probably waits.
         place = call_site()
-        state += f", {place}" if place else ""
-        _log.warning("%s has run %s for %.0f s%s", self.name, running.function.name, now - self.replied_at, state)
+        state += f"; in the coordinator, {place.removeprefix('while ')}" if place else ""
+        _log.warning(
+            "%s has been running %s for %.0f s%s", self.name, running.function.name, now - self.replied_at, state
+        )
         self._batch.add(Command.DESCRIBE)
 
     def ask(self, now: float, timeout_seconds: float) -> None:

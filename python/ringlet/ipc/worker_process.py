@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -84,8 +85,9 @@ class WorkerProcessGroup:
     """
 
     def __init__(self) -> None:
+        command = [sys.executable, *_BARE, str(Path(process_group_reaper.__file__)), str(os.getpid())]
         self._process = subprocess.Popen(
-            [sys.executable, *_BARE, str(Path(process_group_reaper.__file__)), str(os.getpid())],
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -96,7 +98,7 @@ class WorkerProcessGroup:
             if stdout.read(1) != b".":
                 raise ChildProcessError(
                     f"the process that supervises the workers did not start: {sys.executable} "
-                    f"{ending_text(self._process.wait(_START_SECONDS))}. Run it in a shell to see its error"
+                    f"{ending_text(self._process.wait(_START_SECONDS))}. To see its error, run {shlex.join(command)}"
                 )
 
     def start(

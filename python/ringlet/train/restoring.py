@@ -196,10 +196,10 @@ class Restoration:
             f"{'strict=True and ' if is_strict else ''}the objects that differ"
         )
 
-    # --- changing -----------------------------------------------------------------------------------------------------
+    # --- restoring ----------------------------------------------------------------------------------------------------
 
     def read(self, maker: Maker) -> Maker:
-        """Read everything; return a function that changes all variables and objects, or none of them after an error."""
+        """Read all values; return a function that restores all variables and objects, none if setting a state fails."""
         values = [saved.new_value(variable, self._file) for variable, saved, _ in self._variables.values()]
         states = [(value, kind, check_tree(self._file, make), name) for value, kind, make, name in self._states]
         result = check_tree(self._file, maker)

@@ -118,7 +118,7 @@ def test_the_whole_report(monkeypatch, capsys):
 def test_without_running_jobs_the_list_is_an_error(monkeypatch, capsys):
     monkeypatch.setattr(inspect_command, "_memories", lambda: iter(()))
     assert main(["inspect"]) == main(["top"]) == 2
-    assert "no running process of this user has a group of ranks" in capsys.readouterr().err
+    assert "no running process of this user has a flight recorder: start" in capsys.readouterr().err
 
 
 # A program that holds a recorder of another version until its input ends.

@@ -72,7 +72,9 @@ class SaveCheckpoints:
         Path(self._prefix).parent.mkdir(parents=True, exist_ok=True)
         writer = CacheWriter.begin(f"{self._prefix}{numbers[-1]}")
         if writer is None:
-            raise FailedPreconditionError(f"another program is writing {self._prefix}*. Pass another `directory`.")
+            raise FailedPreconditionError(
+                f"{self._prefix}* is being written by another Dataset.save. Wait for it, or pass another `directory`."
+            )
         writer.write(state)
         writer.finish()
         for number in numbers[: -self._max_to_keep] if self._max_to_keep else ():

@@ -113,7 +113,9 @@ def list_jobs() -> int:
                 if not shot.has_exited:
                     jobs.setdefault(shot.process.job or shot.process.pid, {})[shot.process.pid] = shot.process
     if not jobs:
-        raise CommandError("no running process of this user has a group of ranks with a flight recorder")
+        raise CommandError(
+            "no running process of this user has a flight recorder: start a job without RINGLET_RECORDER=0"
+        )
     rows: list[tuple[str, ...]] = [("job", "pid", "processes", "command")]
     for processes in jobs.values():
         pid = min(processes)

@@ -41,7 +41,7 @@ class _Grid:
 
 
 def scene_of(table: TileTable, width: int) -> Scene:
-    """Return the scene of an array in tiles; parameters as for :meth:`Visualization.svg`."""
+    """Return the scene that draws `table`; `width` is as in :meth:`Visualization.svg`."""
     if width < _NARROWEST:
         raise ValueError(f"width={width} is too small: a picture requires at least {_NARROWEST} pixels")
     tables = list(table.tables())

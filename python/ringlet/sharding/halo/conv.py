@@ -123,7 +123,7 @@ def conv_general_vjp(
 
     Returns
     -------
-    x_gradient, kernel_gradient : ShardedArray, or ndarray if none of the arrays is sharded
+    x_gradient, kernel_gradient : ShardedArray, or ndarray if the arrays that it is computed from are not sharded
         If batch or spatial dimensions are divided, the kernel's gradient is partial and is summed over devices when
         used.
 

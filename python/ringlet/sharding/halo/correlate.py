@@ -76,7 +76,7 @@ def correlate_vjp(x: Any, kernel: Any, cotangent: Any, mode: str = "valid") -> t
 
     Returns
     -------
-    x_gradient, kernel_gradient : ShardedArray, or ndarray if none of the arrays is sharded
+    x_gradient, kernel_gradient : ShardedArray, or ndarray if the arrays that it is computed from are not sharded
         The kernel's gradient is partial if `x` is divided.
 
     Raises

@@ -249,7 +249,7 @@ def _pipelines(extended: StrategyExtended) -> list[tuple[InputContext, int]]:
 
 
 def _built(dataset: Any) -> Any:
-    """Return a dataset, built here if workers would build it, because these iterators run in the coordinator."""
+    """Return `dataset`, or build a dataset that workers would build: deprecated iterators run in the coordinator."""
     build = getattr(dataset, "build", None)
     return dataset if build is None else build()
 

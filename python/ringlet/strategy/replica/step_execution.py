@@ -108,7 +108,7 @@ class ReplicaRun:
         keywords: Sequence[Mapping[str, Any]],
         timeout_seconds: float,
     ) -> list[Any]:
-        """Run all replicas and return their results; a caller that runs replicas takes unclaimed replicas.
+        """Run all replicas and return their results; the calling thread may run replicas that no thread has claimed.
 
         `rows` and `keywords` hold the arguments of each replica; the time-out limits the wait for helpers.
         """

@@ -119,7 +119,7 @@ def replica_grid(capacity: Sequence[int], num_replicas: int) -> tuple[int, ...]:
     axes_left, replicas_left = len(capacity), num_replicas
     last = len(capacity) - 1
     for axis in sorted(range(len(capacity)), key=lambda axis: (capacity[axis], axis != last, axis)):
-        # Floating-point rounding makes some results one too large; TensorFlow has the same results.
+        # In floating point, as in TensorFlow, so that the results are the same.
         wanted = math.ceil(replicas_left ** (1.0 / axes_left))
         grid[axis] = min(wanted, capacity[axis])
         replicas_left = -(-replicas_left // grid[axis])

@@ -49,9 +49,9 @@ def _checked(groups: Sequence[Sequence[int]], num_devices: int) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class Box:
-    """Groups whose devices are all combinations of some coordinates: `devices` [group, x, y, z, core], in order.
+    """Groups of equal size, each the Cartesian product of coordinates; `devices` has dimensions group, x, y, z, core.
 
-    An axis is closed if its members form a ring: they are evenly spaced on a wrapped axis of the slice.
+    Coordinates ascend. An axis is closed if its members form a ring: evenly spaced on a wrapped axis of the slice.
     """
 
     devices: IntArray

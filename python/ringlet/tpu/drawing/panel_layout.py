@@ -70,7 +70,7 @@ def chosen_slices(subject: Subject, slices: Iterable[int] | None) -> tuple[int, 
     wrong = [z for z in chosen if not 0 <= z < depth]
     if wrong or not chosen:
         what = f"slice z = {wrong[0]} does not exist" if wrong else "slices is empty"
-        raise ValueError(f"{what}: expected one or more of 0 to {depth - 1}")
+        raise ValueError(f"{what}: pass z coordinates from 0 to {depth - 1}")
     return chosen
 
 

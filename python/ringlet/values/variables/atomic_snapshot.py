@@ -25,12 +25,11 @@ _release = operator.methodcaller("release")
 _set_blocks = vars(Storage)["_blocks"].__set__
 
 
-# Table and sharded variables (RowReader) are read and written as a whole, others by component.
 AnyVariable = Variable | ShardedVariable
 
 
 def components_of(variable: AnyVariable) -> range:
-    """Return the indices of a variable's components in its storage; only 0 for a RowReader."""
+    """Return the indices of a variable's components in its storage; only 0 for table and sharded variables."""
     if isinstance(variable, RowReader):
         return range(1)
     if variable._container is None:
