@@ -72,6 +72,11 @@ def test_many_different_errors_are_cut_short():
     assert lines[-1] == "and 15 others; --all-tracebacks shows them"
 
 
+def test_all_errors_are_listed_where_no_option_shows_the_rest():
+    endings = [raised(worker, 1.0 + worker, f"KeyError: {worker}") for worker in range(20)]
+    assert len(summary(endings, None, 20, most_errors=20)) == 20
+
+
 def test_a_worker_that_ends_without_a_traceback_is_quoted():
     lines = summary([Ending(0, 1, 1.0, last_line="no data")], None, 1)
     assert lines == ["worker 0 of 1 exited with status 1", "its last line on standard error: no data"]
@@ -121,15 +126,23 @@ def test_no_side_is_the_cause_if_it_is_no_majority_that_finished_or_waits():
 
 
 def differ(*lines):
-    table = "".join(f"\n  {line}, in <module> (step.py:{number})" for number, line in enumerate(lines))
+    places = ["" if ASYNCHRONOUS in line else f", in <module> (step.py:{number})" for number, line in enumerate(lines)]
+    table = "".join(f"\n  {line}{place}" for line, place in zip(lines, places, strict=True))
     return f"ringlet.errors.CollectiveMismatchError: the ranks did not make the same call (their call number 1):{table}"
 
 
+ASYNCHRONOUS = "while the main thread is in train"
 NOT_THE_CALL = "of 3 did not make the call that the others made"
 DIFFERENT = [
     # the calls of the workers, the worker that counts as the first, the headline, the others
     ([f"rank {rank}: all_reduce(SUM, float64[{3 if rank == 1 else 2}])" for rank in range(3)], 1, NOT_THE_CALL),
     ([f"replica {rank} (/job:worker/task:{rank // 2}): reduce({rank // 4})" for rank in range(6)], 2, NOT_THE_CALL),
+    (
+        [f"rank {rank}: gather({'abc'[rank > 1]!r}), {ASYNCHRONOUS} (step.py:{rank + 5})" for rank in range(3)],
+        2,
+        NOT_THE_CALL,
+    ),
+    ([f"rank {rank}: barrier('a, in {rank > 1}')" for rank in range(3)], 2, NOT_THE_CALL),
     ([f"rank {rank}: all_reduce(SUM, float64[{rank}])" for rank in range(3)], 0, "of 3 exited with status 1"),
     ([f"rank {rank}: barrier" for rank in range(3)], 0, "of 3 exited with status 1"),
     # the ranks of this group are not the workers

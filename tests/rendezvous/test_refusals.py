@@ -11,6 +11,7 @@ import pytest
 
 from ringlet.errors import FailedPreconditionError
 from ringlet.rendezvous.job_key import Job
+from ringlet.rendezvous.listener import Listener
 from ringlet.rendezvous.rendezvous import rendezvous
 from tests.rendezvous.ranks import MEET, all_met, start, wait_for_listener, wait_for_seats
 
@@ -84,6 +85,29 @@ def test_ranks_that_connect_after_another_number_of_ranks_learn_both_numbers(nam
             assert not host.done()
             join(rank, num_ranks)
         host.result()
+
+
+def test_ranks_that_connect_together_with_another_number_of_ranks_are_all_refused(name, monkeypatch):
+    poll = Listener.poll
+    seen = []
+
+    def poll_for_all(listener, seconds):
+        clients, ready = poll(listener, seconds)
+        while len(seen) + len(clients) < 3:
+            clients += poll(listener, 1.0)[0]
+        seen.extend(clients)
+        return clients, ready
+
+    def join(rank, num_ranks):
+        with pytest.raises(FailedPreconditionError, match=r"was started with num_ranks=4, but rank 0 .* num_ranks=3"):
+            rendezvous(Job(name, "", num_ranks), [rank], 5)
+
+    monkeypatch.setattr(Listener, "poll", poll_for_all)
+    with ThreadPoolExecutor() as pool:
+        host = pool.submit(join, 0, 3)
+        wait_for_listener(name)
+        for joined in [host, *(pool.submit(join, rank, 4) for rank in (1, 2, 3))]:
+            joined.result()
 
 
 def test_a_rank_that_is_held_is_refused_alone_also_with_another_number_of_ranks(processes, name):

@@ -13,6 +13,7 @@ from ringlet.ipc.pickle_codec import Unsendable
 from ringlet.strategy import Strategy
 from ringlet.strategy.parameter_server.dataset_for_workers import DatasetForWorkers
 from ringlet.strategy.parameter_server.parameter_server_strategy import refusing_variables
+from ringlet.values.opaque_value import OpaqueValue
 
 
 class PerWorkerDataset:
@@ -38,7 +39,7 @@ class PerWorkerDataset:
         self._create_resources = create_resources
         self._dataset_fn = dataset_fn
         dataset = self._built_here()
-        if not isinstance(dataset, Iterable):
+        if not isinstance(dataset, Iterable) or isinstance(dataset, OpaqueValue):
             raise _unexpected(dataset)
         self.element_spec = getattr(dataset, "element_spec", None)
 

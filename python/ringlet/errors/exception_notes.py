@@ -33,7 +33,7 @@ def with_usage(usage: str) -> Callable[[F], F]:
                 if error.__traceback__ is None or error.__traceback__.tb_next is not None:
                     raise  # by the body of the function
                 values = args["." in function.__qualname__ :]  # without self
-                given = [repr(value) if type(value) is str else type(value).__name__ for value in values]
+                given = [repr(value[:50]) if type(value) is str else type(value).__name__ for value in values]
                 message = f"{error}: got ({', '.join([*given, *(f'{name}=...' for name in kwargs)])}). Write {usage}"
             raise TypeError(message) from None
 

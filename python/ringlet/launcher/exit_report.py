@@ -21,14 +21,18 @@ _CLOSED = re.compile(
 )
 # A line of the table of calls in an error about different calls: the worker, and its call without the source location.
 _CALLS = "did not make the same call ("
-_CALL = re.compile(r"^  (?:replica \d+ \()?(?:rank |/job:worker/task:)(\d+)\)?: (.*?)(?:, in .*)?$", re.MULTILINE)
+_CALL = re.compile(
+    r"^  (?:replica \d+ \()?(?:rank |/job:worker/task:)(\d+)\)?: "
+    r"(.*?)(?:, (?:in|while the main thread is in) [^,]* \([^()]*:\d+\))?$",
+    re.MULTILINE,
+)
 # Errors and notes about calls that other processes did not make.
 _WAITED = re.compile(r"DeadlineExceededError: .* waited ([^ ]+ s) for (.*)")
 _INTERRUPTED = re.compile(r"^(?:[\w.]+: )?(.* was interrupted while it waited for (.*[^.\n]))", re.MULTILINE)
 _PID = re.compile(r"\(pid (\d+)\b")
 _FAILED = 1  # the exit status of an interpreter after an uncaught exception
 _LONGEST_QUOTE = 300
-_MOST_GROUPS = 4
+_MOST_ERRORS = 4
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,9 @@ def job_status(endings: Sequence[Ending], received: int | None) -> int:
     return shell_status(first.own_status) if received is None else shell_status(-received)
 
 
-def summary(endings: Sequence[Ending], received: int | None, num_workers: int) -> list[str]:
+def summary(
+    endings: Sequence[Ending], received: int | None, num_workers: int, most_errors: int = _MOST_ERRORS
+) -> list[str]:
     """Return a few lines about the failure of a job, to print before its first traceback."""
     first = first_failure(endings)
     if first is None or received == signal.SIGPIPE:
@@ -117,20 +123,23 @@ def summary(endings: Sequence[Ending], received: int | None, num_workers: int) -
         text, _ = interrupted_call(endings) if received == signal.SIGINT else ("", [])
         shown = shown_failure(endings, received)
         return [line, text] if text and shown is not None and text not in shown.words else [line]
+    others = _others(first, endings)
+    causes: list[int] = []
+    waited = _WAITED.search(first_exception_line(first.words))
     if finished := _finished_before(first, endings):
         line, hint = _uneven_calls(first.worker, finished, num_workers)
-        return [line + _others(first, endings), hint, *_folded(first, endings, finished)]
-    waited = _WAITED.search(first_exception_line(first.words))
-    if waited is not None and (late := _with_pids_in(waited[2], endings)):
-        workers = workers_text([ending.worker for ending in late])
-        line = f"{workers} of {num_workers} kept others waiting for {waited[1]}"
-        return [line + _others(first, endings), *_folded(first, endings, [ending.worker for ending in late])]
-    if different := _different_callers(first, endings):
-        line = f"{workers_text(different)} of {num_workers} did not make the call that the others made"
-        return [line + _others(first, endings), *_folded(first, endings, different)]
-    lines = [f"worker {first.worker} of {num_workers} {ending_text(first.own_status)}{_others(first, endings)}"]
-    hint = _hint(first)
-    return [*lines, *([hint] if hint else []), *_folded(first, endings)]
+        causes, lines = finished, [line + others, hint]
+    elif waited is not None and (late := _with_pids_in(waited[2], endings)):
+        causes = [ending.worker for ending in late]
+        lines = [f"{workers_text(causes)} of {num_workers} kept others waiting for {waited[1]}{others}"]
+    elif causes := _different_callers(first, endings):
+        lines = [f"{workers_text(causes)} of {num_workers} did not make the call that the others made{others}"]
+    else:
+        lines = [f"worker {first.worker} of {num_workers} {ending_text(first.own_status)}{others}"]
+        lines += [hint] if (hint := _hint(first)) else []
+    errors = _other_errors(first, endings, causes)
+    more = len(errors) - most_errors
+    return [*lines, *errors[:most_errors], *([f"and {more} others; --all-tracebacks shows them"] if more > 0 else [])]
 
 
 def _finished_before(first: Ending, endings: Sequence[Ending]) -> list[int]:
@@ -211,7 +220,7 @@ def _hint(first: Ending) -> str:
     return ""
 
 
-def _folded(first: Ending, endings: Sequence[Ending], causes: Sequence[int] = ()) -> list[str]:
+def _other_errors(first: Ending, endings: Sequence[Ending], causes: Sequence[int]) -> list[str]:
     """Return the errors of the other workers that failed by themselves, grouped by equal text.
 
     If workers caused the first failure, all others failed because of it.
@@ -222,9 +231,7 @@ def _folded(first: Ending, endings: Sequence[Ending], causes: Sequence[int] = ()
             error = ending.error or ending_text(ending.status)
             follows = ending.follows or (bool(causes) and ending.worker not in causes)
             insort(groups.setdefault((follows, error), []), ending.worker)
-    lines = [
+    return [
         f"{workers_text(workers)} failed {'because of it' if follows else 'too'}: {error[:_LONGEST_QUOTE]}"
         for (follows, error), workers in groups.items()
     ]
-    more = len(lines) - _MOST_GROUPS
-    return lines if more <= 0 else [*lines[:_MOST_GROUPS], f"and {more} others; --all-tracebacks shows them"]

@@ -125,7 +125,7 @@ class LaunchJob:
         error = exception_of(failure, self._named(first))
         cause = error.__cause__
         add_note(error, f"{self._named(first)} raised this")
-        lines = summary(endings, None, len(endings))
+        lines = summary(endings, None, len(endings), most_errors=len(endings))
         if lines[0].startswith(f"{self._named(first)} {ending_text(failed.status)}"):
             del lines[0]  # only the status
         for line in [*([self._divergence] if self._divergence else []), *lines]:

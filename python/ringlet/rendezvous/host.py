@@ -30,6 +30,7 @@ class RendezvousHost:
         self._job = job
         self._ours = ours
         self._listener = Listener(listener, ours.version)
+        self._clients: list[ConnectedProcess] = []  # connected processes that are neither admitted nor refused
         self._waiting: list[WaitingProcess] = []
         self._left: set[int] = set()  # ranks that connected and then disconnected
         self._seen = {*ours.ranks}  # ranks that have connected, including the refused ones
@@ -44,9 +45,9 @@ class RendezvousHost:
                     raise DeadlineExceededError(
                         missing_text(self._job, self._ours, deadline, self._arrived(), self._notes)
                     )
-                clients, ready = self._listener.poll(deadline.left(1.0))
-                for client in clients:
-                    self._admit(client)
+                self._clients, ready = self._listener.poll(deadline.left(1.0))
+                while self._clients:
+                    self._admit(self._clients.pop(0))
                 for waiting in [waiting for waiting in self._waiting if waiting.connection in ready]:
                     self._receive_departure(waiting)
             self._waiting.sort(key=lambda waiting: waiting.handshake.ranks)
@@ -171,13 +172,13 @@ class RendezvousHost:
             refuse(waiting.connection, reason)
         self._waiting.clear()
         deadline = Deadline.after(_REFUSAL_SECONDS)
-        try:
-            while len(self._seen) < self._most_ranks and not deadline.is_over():
-                for client in self._listener.poll(deadline.left(1.0))[0]:
+        with contextlib.closing(self._listener), contextlib.suppress(OSError):
+            clients = self._clients
+            while clients or (len(self._seen) < self._most_ranks and not deadline.is_over()):
+                for client in clients:
                     self._seen |= {*client.handshake.ranks}
                     refuse(client.connection, reason)
-        finally:
-            self._listener.close()
+                clients = self._listener.poll(deadline.left(1.0))[0]
 
     def _give_up(self, message: Message) -> None:
         self._listener.close()

@@ -100,6 +100,8 @@ class Generator:
             count, names = _PARAMETERS[name]
             if len(args) > count and size is None:
                 args, size, later = args[:count], args[count], args[count + 1 :]
+                if twice := sorted(kwargs.keys() & {*names[: len(later)]}):
+                    raise TypeError(f"{name} was given {twice[0]} twice: by position and by name")
                 args, kwargs = args + later[len(names) :], {**dict(zip(names, later, strict=False)), **kwargs}
             if "dtype" in kwargs:
                 kwargs["dtype"] = np.dtype(kwargs["dtype"])  # without dimensions, unlike np.int8
@@ -167,6 +169,11 @@ class Generator:
 
     def permuted(self, x: ShardedArray, *, axis: int | None = None) -> ShardedArray:
         """Return an array with each line along `axis` in an order of its own; by default, all elements as one line."""
+        if not isinstance(x, ShardedArray):
+            raise TypeError(
+                f"permuted was given {shortened(x)}: expected a ShardedArray. Shard the array first with "
+                "ringlet.sharding.shard(array, sharding)"
+            )
         keys = self._drawn("integers", (_MOST_KEYS,), {}, _Place(x.shape, x._layout.without_parts(), x._group))
         moved: Any = np.take_along_axis(x, np.argsort(keys, axis, kind="stable"), axis)
         made: ShardedArray = moved.reshape(x.shape)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ringlet.data import UNKNOWN_CARDINALITY, Dataset, TensorSpec
+from ringlet.values import PerReplica
 
 
 def test_elements_are_those_of_the_iterable():
@@ -41,7 +42,7 @@ def test_a_table_of_rows_gives_its_rows():
     assert batch["x"].tolist() == [1, 2]
 
 
-@pytest.mark.parametrize("value", [np.zeros((4, 2)), {"x": np.zeros(3)}, "text", 5])
+@pytest.mark.parametrize("value", [np.zeros((4, 2)), {"x": np.zeros(3)}, "text", 5, PerReplica((1, 2))])
 def test_what_cannot_be_meant_is_refused(value):
     with pytest.raises(TypeError, match="is not a dataset"):
         Dataset.from_iterable(value)

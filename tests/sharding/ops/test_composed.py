@@ -93,6 +93,8 @@ TWO_ROWS = Sharding.tiled((2, 1))
         lambda x: np.put(x, [1, 4], [8, 9]),
         lambda x: np.place(x, x > 4, [1, 2]),
         lambda x: np.putmask(x, x > 4, -x),
+        lambda x: np.putmask(x, x > 4, 9),
+        lambda x: np.place(x, x > 4, 9),
         lambda x: np.put_along_axis(x, np.array([[0, 1, 2]]), 5, axis=0),
     ],
 )

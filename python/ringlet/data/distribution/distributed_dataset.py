@@ -200,9 +200,6 @@ class DistributedDataset:
                 "Write dataset.cardinality, the number of elements before they are distributed"
             )
 
-        def __next__(self) -> NoReturn:
-            raise TypeError("'DistributedDataset' object is not an iterator. Write iterator = iter(dataset) once")
-
         def __getitem__(self, key: Any) -> NoReturn:
             raise TypeError(
                 f"'DistributedDataset' object is not subscriptable: got dataset[{key!r}]. Write for step in dataset: "

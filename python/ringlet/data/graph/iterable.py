@@ -16,6 +16,7 @@ from ringlet.data.graph.spec_inference import spec_of
 from ringlet.data.graph.user_iteration import Iteration
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 from ringlet.nest import flatten, map_structure, map_until
+from ringlet.values.opaque_value import OpaqueValue
 
 
 def iterable_source(iterable: Any) -> IterableSource:
@@ -23,7 +24,7 @@ def iterable_source(iterable: Any) -> IterableSource:
     # A Hugging Face dataset also has a shape, but iterating over it yields rows.
     is_array = hasattr(iterable, "shape") and not hasattr(iterable, "column_names")
     is_data = is_array or isinstance(iterable, Mapping) or _is_columns(iterable)
-    if is_data or isinstance(iterable, (str, bytes)) or not isinstance(iterable, Iterable):
+    if is_data or isinstance(iterable, (str, bytes, OpaqueValue)) or not isinstance(iterable, Iterable):
         slices = "(x, y)" if isinstance(iterable, (tuple, list)) else "x"
         hint = (
             f"Use Dataset.from_tensor_slices({slices}).batch(size)"

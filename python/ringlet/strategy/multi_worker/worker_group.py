@@ -255,7 +255,7 @@ class WorkerGroup:
                 link.args = (self._translated(link, link.args[0]), *link.args[1:])
         if isinstance(error, KeyboardInterrupt):  # the note names the workers that had not made the call
             add_note(error, self._translated(error, self.failure))
-        if "again" not in str(error):
+        if not re.search("again|make the same calls", str(error)):
             add_note(error, f"this strategy is unusable on every worker. {_RESTART}")
 
     def is_group_failure(self, error: BaseException) -> bool:
