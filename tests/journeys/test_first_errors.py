@@ -62,7 +62,9 @@ def run(tmp_path):
 
 @pytest.mark.parametrize("program", [LEAVES, LEAVES_GROUP], ids=["strategy", "group"])
 def test_a_worker_that_leaves_its_loop_early_is_named(run, program):
-    lines = [line for line in run(program, "-n", "3").splitlines() if line.startswith("ringlet run: ")]
+    errors = run(program, "-n", "3")
+    assert "last checkpoint" not in errors  # the program must be changed
+    lines = [line for line in errors.splitlines() if line.startswith("ringlet run: ")]
     assert lines[0] == "ringlet run: worker 1 of 3 exited with status 0 while others waited for its next call"
     assert "look for a loop that this worker leaves early" in lines[1]
     assert "failed because of it: " in lines[2]
