@@ -40,6 +40,8 @@ _NO_STAMP = bytes(_STAMP_BYTES)
 EXTRA_SECONDS = 1.0
 # Time to wait, after MPI has reported a failure, for the notice that contains the cause.
 _CAUSE_SECONDS = 0.3
+# Maximum time to wait until a notice has been sent.
+_NOTICE_SECONDS = 0.2
 
 _FIRST_CALL = 1
 _SPINS = 100
@@ -278,17 +280,21 @@ class HostLink:
     # --- notices ------------------------------------------------------------------------------------------------------
 
     def notify(self, data: bytes) -> None:
-        """Send a notice to the leaders of all other hosts, without waiting."""
+        """Send a notice to the leaders of all other hosts, and wait briefly until MPI has sent it.
+
+        It may be queued behind other messages, and MPI sends nothing after the end of this process.
+        """
         stamp = _STAMP.pack(_MAGIC, self._epoch, self.number, self.host, NOTICE, 0, len(data))
         message = np.frombuffer(stamp + data, np.uint8)
+        until = time.monotonic() + _NOTICE_SECONDS
         for host in self.others:
             try:
                 request = self.transport.send(message, self._leaders[host], self._tag + NOTICE)
-                for _ in range(_SPINS):
-                    if request.test() is not None:
+                while request.test() is None:
+                    if time.monotonic() > until:
+                        _abandoned.append((request, message))
                         break
-                else:
-                    _abandoned.append((request, message))
+                    os.sched_yield()
             except PeerFailed:  # a lost host does not need the notice
                 continue
 

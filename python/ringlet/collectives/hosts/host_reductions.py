@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -30,7 +29,6 @@ from ringlet.errors import InvalidArgumentError
 
 # Up to this many hosts exchange whole arrays directly.
 _FEW_HOSTS = 2
-_PIECES_IN_FLIGHT = 4  # with fewer, a slow link is idle between a message and the next
 _MOST_SMALL = 100  # maximum number of small all-reduces that stay prepared
 
 
@@ -191,11 +189,12 @@ class HostReductions(HostCalls):
         """Exchange whole partial results with the other host, and combine them on both.
 
         The messages have as many bytes as those of `_reduce_regions`, but the latency of one message instead of two.
-        The messages of the next pieces are in flight while a piece is combined.
+        The messages of one piece are in flight while the previous piece is combined.
         """
         link, heads = self._link, self._announce(text) if self._is_leader else []
-        in_flight: deque[tuple[Array, list[Any], Any, Any]] = deque()
-        for source, result in [*_pieces(streams), *[(None, None)] * _PIECES_IN_FLIGHT]:
+        before: Any = None
+        for source, result in [*_pieces(streams), (None, None)]:
+            now: Any = None
             if source is not None:
                 own = self._local_partial(source, op)
                 incoming: list[Any] = []
@@ -204,9 +203,9 @@ class HostReductions(HostCalls):
                     frame = link.frame(PIECE_BYTES)
                     frame.payload[: own.nbytes] = own.view(np.uint8)
                     link.send(link.others, PARTIAL, frame, own.nbytes)
-                in_flight.append((own, incoming, source.dtype, result))
-            if in_flight and (source is None or len(in_flight) > _PIECES_IN_FLIGHT):
-                own, incoming, dtype, place = in_flight.popleft()
+                now = own, incoming, source.dtype, result
+            if before is not None:
+                own, incoming, dtype, place = before
                 if self._is_leader:
                     if heads:
                         self._compare(text, heads, (b"", b""))
@@ -214,6 +213,7 @@ class HostReductions(HostCalls):
                     self._combine(own, incoming, op, dtype, place)
                 if self._num_local > 1:
                     self._local.broadcast([place], 0, [place])
+            before = now
 
     def _local_partial(self, source: Array, op: Op, into: Array | None = None) -> Array:
         """On the leader, return this host's partial result, in `into` if given; on other ranks, return the input."""
