@@ -34,7 +34,7 @@ void check_apart(std::vector<const void*> inputs, std::size_t input_bytes, std::
   std::sort(outputs.begin(), outputs.end());
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     if (k > 0 && address(outputs[k]) < address(outputs[k - 1]) + output_bytes) {
-      throw core::ArgumentError("two arrays of outs share memory: give every rank its own array.");
+      throw core::ArgumentError("two arrays of outs share memory: pass a separate array for each rank.");
     }
     // The first input that ends after the output begins.
     auto input = std::partition_point(inputs.begin(), inputs.end(), [&](const void* candidate) {

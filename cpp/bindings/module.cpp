@@ -23,6 +23,7 @@ PYBIND11_MODULE(_core, m) {
   ringlet::bindings::register_dtypes(m);
   ringlet::bindings::register_thread_reports(m);
   ringlet::bindings::register_world(m);
+  ringlet::bindings::register_groups(m);
   ringlet::bindings::register_collectives(m);
   ringlet::bindings::register_plan(m);
   ringlet::bindings::register_controller(m);

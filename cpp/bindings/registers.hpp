@@ -16,6 +16,7 @@ namespace ringlet::bindings {
 [[gnu::cold]] void register_dtypes(pybind11::module_& m);
 [[gnu::cold]] void register_thread_reports(pybind11::module_& m);
 [[gnu::cold]] void register_world(pybind11::module_& m);
+[[gnu::cold]] void register_groups(pybind11::module_& m);
 [[gnu::cold]] void register_collectives(pybind11::module_& m);
 [[gnu::cold]] void register_plan(pybind11::module_& m);
 [[gnu::cold]] void register_controller(pybind11::module_& m);

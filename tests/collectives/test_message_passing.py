@@ -138,7 +138,7 @@ def test_a_receive_without_a_message_ends_with_the_time_out_of_the_group():
     with pytest.raises(DeadlineExceededError, match="recv from rank 1 with tag 4 did not complete within the time-out"):
         member.recv(1, tag=4)
     work = member.recv_async()
-    with pytest.raises(DeadlineExceededError, match=r"recv from any rank .* complete within 0\.01 s, and continues"):
+    with pytest.raises(DeadlineExceededError, match=r"recv from any .* did not complete within 0\.01 s, and continues"):
         work.wait(0.01)
     group.member(1).send([5], 0)
     assert work.wait().tolist() == [5]

@@ -156,7 +156,7 @@ void without_pidfds_the_socket_tells() {
   child.pidfd = Pidfd(-1, child.pidfd.pid());
   Told told(child);
   check(told.how() == Ending::kHungUp, "the end is seen");
-  check(child.pidfd.how_it_ended() == "ended; the system does not report how", "nobody guesses");
+  check(child.pidfd.how_it_ended() == "ended; the system does not report how", "the ending is reported as unknown");
 }
 
 void a_forked_child_holds_no_socket_open() {

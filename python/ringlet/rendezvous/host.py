@@ -173,16 +173,18 @@ class RendezvousHost:
         self._waiting.clear()
         deadline = Deadline.after(_REFUSAL_SECONDS)
         with contextlib.closing(self._listener), contextlib.suppress(OSError):
-            clients = self._clients
-            while clients or (len(self._seen) < self._most_ranks and not deadline.is_over()):
-                for client in clients:
+            while True:
+                for client in self._clients:
                     self._seen |= {*client.handshake.ranks}
                     refuse(client.connection, reason)
-                clients = self._listener.poll(deadline.left(1.0))[0]
+                if len(self._seen) >= self._most_ranks or deadline.is_over():
+                    return
+                self._clients, _ = self._listener.poll(deadline.left(1.0))
 
     def _give_up(self, message: Message) -> None:
         self._listener.close()
-        for waiting in self._waiting:
+        waiting, clients = self._waiting, self._clients
+        for connection in [*(each.connection for each in waiting), *(each.connection for each in clients)]:
             with contextlib.suppress(OSError):
-                send(waiting.connection, message)
-            waiting.connection.close()
+                send(connection, message)
+            connection.close()

@@ -192,7 +192,7 @@ def test_without_matplotlib_a_png_is_refused_with_what_to_install(capsys, monkey
         (["v4-128", "--twisted"], "cannot form a twisted torus: the sides must be n x n x 2n"),
         (
             ["v3-8", "--megacore"],
-            "form one device; only v4 and v5p chips support this. Omit --megacore: ringlet tpu v3-8",
+            "cannot form one device; only v4 and v5p chips support this. Omit --megacore: ringlet tpu v3-8",
         ),
         (["v5e-16", "--draw", "a.pdf"], "'a.pdf' is not an .svg or .png file. Write 'ringlet tpu SLICE --draw'"),
         (["--draw", "v5e-16"], "'v5e-16' is not an .svg or .png file"),

@@ -198,7 +198,7 @@ def test_the_environment_of_this_process_is_the_default(monkeypatch):
     ],
 )
 def test_variables_that_contradict_each_other_are_both_named(environ, first, second):
-    with pytest.raises(ValueError, match=f"^{first} and {second} contradict each other: .* unset one of them"):
+    with pytest.raises(ValueError, match=f"^{first} and {second} contradict each other: .* Correct or unset one"):
         TPUEnvironment.read(environ)
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from ringlet.sharding.execution.array_function_table import first_given, implements
 from ringlet.sharding.execution.shape_inference import shape_probe
 from ringlet.sharding.layout.layout import Array
-from ringlet.sharding.ops.elementwise import operand
 from ringlet.sharding.ops.ufunc_methods import at
+from ringlet.sharding.products.contraction import operand
 from ringlet.sharding.resharding.pencils import all_gathered, rows_of
 from ringlet.sharding.sharded_array import ShardedArray
 
@@ -88,14 +88,9 @@ def _put(a: ShardedArray, ind: Any, v: Any, mode: Any = "raise") -> None:
         assign_at(a, np.unravel_index(flat, a.shape) if a.ndim else (), values if a.ndim else values[-1])
 
 
-def _as_array(x: Any) -> Any:
-    x = operand(x)
-    return x if isinstance(x, ShardedArray) else np.asarray(x)
-
-
 @_written(np.putmask)
 def _putmask(a: ShardedArray, mask: Any, values: Any) -> None:
-    values, mask = _as_array(values), _as_array(mask)
+    values, mask = operand(values), operand(mask)
     if np.shape(mask) != a.shape:
         np.putmask(shape_probe(a.shape).copy(), shape_probe(np.shape(mask)), True)  # raises NumPy's error
     if values.size:
@@ -105,7 +100,7 @@ def _putmask(a: ShardedArray, mask: Any, values: Any) -> None:
 
 @_written(np.place)
 def _place(arr: ShardedArray, mask: Any, vals: Any) -> None:
-    mask, vals = _as_array(mask), _as_array(vals)
+    mask, vals = operand(mask), operand(vals)
     if mask.size != arr.size:
         np.place(shape_probe(arr.shape).copy(), shape_probe(mask.shape), [True])  # raises NumPy's error
     mask = np.reshape(mask, arr.shape).astype(bool)
