@@ -94,6 +94,7 @@ def test_a_permutation_has_each_number_once_and_is_the_same_on_any_mesh(sharding
         (lambda rng: rng.random(4, sharding=Sharding.unreduced(2)), ShardingError, "terms of a sum: use a tiled"),
         (lambda rng: rng.permutation(np.arange(3)), TypeError, "Shard the array first"),
         (lambda rng: rng.choice(3, 2, replace=False, sharding=Sharding.replicated(2)), TypeError, "permutation"),
+        (lambda rng: rng.choice(np.eye(3), 2, sharding=Sharding.replicated(2)), TypeError, "array of 2 dimensions"),
         (lambda rng: rng.permuted(np.arange(3)), TypeError, "Shard the array first"),
         (lambda rng: rng.integers(0, 5, 3, np.int8, dtype=np.int64), TypeError, "was given dtype twice"),
         (lambda rng: rng.choice(3, 2, False, sharding=Sharding.replicated(2)), TypeError, "permutation"),

@@ -63,10 +63,10 @@ class Generator:
     """Random numbers keyed by seed, call and global index; made by :func:`default_rng`.
 
     Has all distributions of :class:`numpy.random.Generator`, with their parameters (numbers or plain arrays that
-    broadcast to the result) and a required keyword ``sharding=``; not ``bytes``, ``spawn``, ``out=`` and
-    ``choice(..., replace=False)``. Nothing is sent. Vectors of ``dirichlet``, ``multinomial``,
-    ``multivariate_hypergeometric`` and ``multivariate_normal``, all with the same parameters, lie along the result's
-    last dimension.
+    broadcast to the result) and a required keyword ``sharding=``; not ``bytes``, ``spawn``, ``out=``,
+    ``choice(..., replace=False)`` and ``choice`` of several dimensions. Nothing is sent. Vectors of ``dirichlet``,
+    ``multinomial``, ``multivariate_hypergeometric`` and ``multivariate_normal``, all with the same parameters, lie
+    along the result's last dimension.
 
     The numbers of call n are those of NumPy's Philox with a key made from seed and n, one stream for each 16,384
     elements in C order. They differ from the numbers of ``numpy.random.default_rng(seed)``. Processes of a mesh must
@@ -110,6 +110,11 @@ class Generator:
                     f"{name} was given out= or replace=False, which are not supported. For out=, assign the result, as "
                     "in x[...] = rng.random(x.shape, sharding=x.sharding); for replace=False, use "
                     "rng.permutation(number)[:count]"
+                )
+            if name == "choice" and (ndim := np.ndim(kwargs.get("a", args[0] if args else ()))) > 1:
+                raise TypeError(
+                    f"choice was given an array of {ndim} dimensions: expected a number or one dimension. Write "
+                    "a[rng.choice(len(a), size, sharding=sharding)] to choose rows"
                 )
             length: tuple[int, ...] = ()
             if name in _VECTORS:
