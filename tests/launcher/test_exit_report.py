@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from ringlet.launcher.exit_report import Ending, first_failure, job_status, shown_failure, summary
+from ringlet.launcher.exit_report import Ending, first_failure, job_status, shown_failure, summary, workers_text
 
 
 def raised(worker, at, error="ValueError: bad", asked_at=None, status=1):
@@ -132,7 +132,7 @@ def differ(*lines):
 
 
 ASYNCHRONOUS = "while the main thread is in train"
-NOT_THE_CALL = "of 3 did not make the call that the others made"
+NOT_THE_CALL = "did not make the call that the others made"
 DIFFERENT = [
     # the calls of the workers, the worker that counts as the first, the headline, the others
     ([f"rank {rank}: all_reduce(SUM, float64[{3 if rank == 1 else 2}])" for rank in range(3)], 1, NOT_THE_CALL),
@@ -143,21 +143,28 @@ DIFFERENT = [
         NOT_THE_CALL,
     ),
     ([f"rank {rank}: barrier('a, in {rank > 1}')" for rank in range(3)], 2, NOT_THE_CALL),
-    ([f"rank {rank}: all_reduce(SUM, float64[{rank}])" for rank in range(3)], 0, "of 3 exited with status 1"),
-    ([f"rank {rank}: barrier" for rank in range(3)], 0, "of 3 exited with status 1"),
+    ([f"rank {rank}: all_reduce(SUM, float64[{rank}])" for rank in range(3)], 0, "exited with status 1"),
+    ([f"rank {rank}: barrier" for rank in range(3)], 0, "exited with status 1"),
+    # many ranks: one line for equal calls
+    (["ranks 0 to 15, 17: barrier('a')", "rank 16: barrier('b')"], 16, NOT_THE_CALL),
+    (["workers 0 to 2, 4 to 17: barrier('a')", "/job:worker/task:3: barrier('b')"], 3, NOT_THE_CALL),
+    (["replicas 0 to 5, 8 to 35: barrier('a')", "replicas 6, 7: barrier('b')"], 3, NOT_THE_CALL),
+    (["replicas 0 to 6, 8 to 35: reduce()", "replica 7 (/job:worker/task:3): barrier()"], 3, NOT_THE_CALL),
+    (["rank 0: barrier('b')", "ranks 1 to 14: barrier('a')", "and 3 more"], 0, "exited with status 1"),
     # the ranks of this group are not the workers
-    ([f"rank {rank}: barrier({rank == 2})" for rank in range(4)], 0, "of 3 exited with status 1"),
+    ([f"rank {rank}: barrier({rank == 2})" for rank in range(4)], 0, "exited with status 1"),
 ]
 
 
 @pytest.mark.parametrize(("calls", "cause", "line"), DIFFERENT)
 def test_a_worker_whose_call_differs_from_that_of_most_is_the_cause(calls, cause, line):
-    endings = [raised(worker, 1.0 + worker, differ(*calls)) for worker in range(3)]
-    one, other = sorted({0, 1, 2} - {cause})
+    num_workers = 18 if " to " in "".join(calls) else 3
+    endings = [raised(worker, 1.0 + worker, differ(*calls)) for worker in range(num_workers)]
     failed = "failed because of it" if line == NOT_THE_CALL else "failed too"
-    assert summary(endings, None, 3) == [
-        f"worker {cause} {line}",
-        f"workers {one} and {other} {failed}: {differ()}",
+    others = workers_text([worker for worker in range(num_workers) if worker != cause])
+    assert summary(endings, None, num_workers) == [
+        f"worker {cause} of {num_workers} {line}",
+        f"{others} {failed}: {differ()}",
     ]
     assert first_failure(endings) is endings[cause]
 
@@ -195,6 +202,13 @@ def test_a_crash_without_output_names_the_variable_that_prints_the_stack():
     line = "worker 0 of 1 was killed by SIGSEGV (signal 11)"
     assert summary([Ending(0, -11, 1.0)], None, 1) == [line, "PYTHONFAULTHANDLER=1 prints the lines that it executes"]
     assert "its last line" in summary([Ending(0, -11, 1.0, last_line="no data")], None, 1)[1]
+
+
+def test_many_workers_are_named_in_ranges():
+    assert workers_text([3]) == "worker 3"
+    assert workers_text([0, 2, 3]) == "workers 0, 2 and 3"
+    assert workers_text([7, 0, 1, 2, 5]) == "workers 0 to 2, 5 and 7"
+    assert workers_text(range(64)) == "workers 0 to 63"
 
 
 def test_ctrl_c_is_called_so():

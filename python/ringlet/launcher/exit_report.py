@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ringlet.ipc.worker_process import ending_text, shell_status, signal_name
 from ringlet.launcher.traceback_buffer import exception_line, first_exception_line
+from ringlet.observe.divergence import number_ranges
 
 # Errors that ringlet raises because another worker has failed.
 _FOLLOWING = re.compile(r"(?:\w+\.)*(?:CollectiveAborted|WorkerLostError)\b")
@@ -19,13 +20,14 @@ _LOST = re.compile(r"\(pid (\d+) on [^)]*\) (?:exited with status 0|closed its c
 _CLOSED = re.compile(
     r"CollectiveMismatchError: .* waits for ranks that make no more calls: .*\brank (\d+) \(closed its group "
 )
-# A line of the table of calls in an error about different calls: the worker, and its call without the source location.
+# A line of the table of calls in an error about different calls: ranks, and their call without the source location.
 _CALLS = "did not make the same call ("
 _CALL = re.compile(
-    r"^  (?:replica \d+ \()?(?:rank |/job:worker/task:)(\d+)\)?: "
+    r"^  (?:(?:rank|replica|worker)s? |/job:worker/task:)([\d, to]+)(?: \(/job:worker/task:\d+\))?: "
     r"(.*?)(?:, (?:in|while the main thread is in) [^,]* \([^()]*:\d+\))?$",
     re.MULTILINE,
 )
+_RANGE = re.compile(r"(\d+)(?: to (\d+))?")
 # Errors and notes about calls that other processes did not make.
 _WAITED = re.compile(r"DeadlineExceededError: .* waited ([^ ]+ s) for (.*)")
 _INTERRUPTED = re.compile(r"^(?:[\w.]+: )?(.* was interrupted while it waited for (.*[^.\n]))", re.MULTILINE)
@@ -169,9 +171,16 @@ def _uneven_calls(waiting: int, finished: Sequence[int], num_workers: int) -> tu
 
 def _different_callers(first: Ending, endings: Sequence[Ending]) -> list[int]:
     """Return the workers whose call differs from that of most, if the first failure is about different calls."""
-    found = {(int(worker), call) for worker, call in _CALL.findall(first.words)} if _CALLS in first.error else set()
-    if {worker for worker, _ in found} != {ending.worker for ending in endings}:
-        return []  # the ranks of the group are not the workers
+    calls = {
+        rank: call
+        for ranks, call in (_CALL.findall(first.words) if _CALLS in first.error else [])
+        for begin, last in _RANGE.findall(ranks)
+        for rank in range(int(begin), int(last or begin) + 1)
+    }
+    ranks_per_worker, rest = divmod(len(calls), len(endings))
+    if not calls or rest or max(calls) >= len(calls):
+        return []  # the ranks of the group are not those of the workers, or the table omits some
+    found = {(rank // ranks_per_worker, call) for rank, call in calls.items()}
     (common, most), *others = Counter(call for _, call in found).most_common()
     return sorted({worker for worker, call in found if call != common and all(count < most for _, count in others)})
 
@@ -191,7 +200,8 @@ def workers_text(workers: Sequence[int]) -> str:
     """Return the names of workers, joined for a message."""
     if len(workers) == 1:
         return f"worker {workers[0]}"
-    return f"workers {', '.join(map(str, workers[:-1]))} and {workers[-1]}"
+    *texts, last = number_ranges(workers)
+    return f"workers {', '.join(texts)} and {last}" if texts else f"workers {last}"
 
 
 def _number(count: int) -> str:

@@ -80,13 +80,20 @@ def _match(operations: list[Operation]) -> bool:
     return len({operation.fingerprints[0] for operation in operations}) == 1 and len(buffers) <= 1
 
 
-def rank_ranges(ranks: list[int]) -> str:
+def rank_ranges(ranks: Iterable[int]) -> str:
     """Format ranks, with ranges of consecutive ranks: ``ranks 0, 2 to 5``."""
+    texts = number_ranges(ranks)
+    return f"rank{'' if len(texts) == 1 and texts[0].isdigit() else 's'} {', '.join(texts)}"
+
+
+def number_ranges(numbers: Iterable[int]) -> list[str]:
+    """Format numbers in ascending order, three or more consecutive ones as a range: ``["0", "2 to 5"]``."""
     runs: list[list[int]] = []
-    for rank in sorted(ranks):
-        if runs and runs[-1][-1] == rank - 1:
-            runs[-1].append(rank)
+    for number in sorted(numbers):
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1].append(number)
         else:
-            runs.append([rank])
-    texts = [str(r[0]) if len(r) == 1 else f"{r[0]} to {r[-1]}" if len(r) > 2 else f"{r[0]}, {r[-1]}" for r in runs]
-    return ("rank " if len(ranks) == 1 else "ranks ") + ", ".join(texts)
+            runs.append([number])
+    return [
+        text for run in runs for text in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else [str(number) for number in run])
+    ]
