@@ -95,5 +95,7 @@ def number_ranges(numbers: Iterable[int]) -> list[str]:
         else:
             runs.append([number])
     return [
-        text for run in runs for text in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else [str(number) for number in run])
+        text
+        for run in runs
+        for text in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else [str(number) for number in run])
     ]
