@@ -30,8 +30,7 @@ class WireError(ValueError):
 class Field(NamedTuple):
     """A field of a message.
 
-    `value` is an int64 for a number, and bytes for a string, a list or a message. `written` is the encoded field, with
-    its tag.
+    `value` is an int64 for a varint, else bytes. `written` is the encoded field, with its tag.
     """
 
     number: int
@@ -63,7 +62,7 @@ def packed_field(number: int, values: Iterable[int]) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    """Encode the low 64 bits: seven bits per byte, lowest first; all bytes but the last have the top bit set."""
+    """Encode the low 64 bits: seven bits per byte, lowest first; each byte but the last has the top bit set."""
     value &= _BITS_64
     octets = bytearray()
     while value >= 0x80:
@@ -73,7 +72,7 @@ def _varint(value: int) -> bytes:
 
 
 def fields(data: bytes, depth: int = 1) -> Iterator[Field]:
-    """Yield the fields of a message; `depth` is its nesting. The value of a group is empty."""
+    """Yield the fields of a message at nesting level `depth`; the value of a group is empty. Raises WireError."""
     position = 0
     while position < len(data):
         start = position

@@ -1,7 +1,7 @@
 """Node types of nested structures that need no registration: functions that split and rebuild their instances.
 
 *Containers* are the structures of ``tf.nest``: subclasses of lists, tuples and dictionaries, other mappings, and
-classes with ``__tf_flatten__``. *Composites* are objects with named fields: dataclasses, and classes made by attrs.
+classes with ``__tf_flatten__``. *Composites* are objects with named fields: dataclasses and attrs classes.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _ARRAY_PROTOCOLS = ("__array__", "__array_interface__", "__dlpack__")
 
 
 class Rest:
-    """The type of a node and the names of its children, which comparisons use.
+    """A node without its children: its type, the names of its children, and `extra`, other state to rebuild it.
 
-    `extra` is other state needed to rebuild the node; comparisons ignore it.
+    Comparisons ignore `extra`.
     """
 
     __slots__ = ("extra", "names", "node_type")
@@ -121,7 +121,7 @@ def _put_mapping(rest: Rest, children: Iterable[Any]) -> Any:
 
 
 def _can_be_filled(node_type: type[Any]) -> bool:
-    """Return whether an empty mapping of a type can be created, before values of an instance are read."""
+    """Return whether an empty mapping of a type can be created."""
     try:
         return len(node_type() if issubclass(node_type, MutableMapping) else node_type({})) == 0
     except Exception:  # the constructor needs arguments, such as the file of a mapping
@@ -161,7 +161,7 @@ def container_kind(node_type: type[Any]) -> Kind | None:
 
 
 def _field_names(node_type: type[Any]) -> tuple[str, ...]:
-    """Return the field names of a dataclass, or of a class made by attrs."""
+    """Return the field names of a dataclass or an attrs class."""
     fields = getattr(node_type, "__dataclass_fields__", None)
     if fields is not None:
         # Pseudo-fields (ClassVar, InitVar) are in the same table, but are not attributes of an instance.
@@ -217,7 +217,7 @@ def _is_of_this_library(node_type: type[Any]) -> bool:
 
 
 def composite_kind(instance: Any) -> Kind | None:
-    """Return functions that split and rebuild a composite; None for other objects and if rebuilding is impossible."""
+    """Return functions that split and rebuild a composite; None for other objects, or if it cannot be rebuilt."""
     node_type = type(instance)
     if not (hasattr(node_type, "__dataclass_fields__") or hasattr(node_type, "__attrs_attrs__")):
         return None

@@ -93,7 +93,7 @@ def test_steps_of_tables_and_of_scalars_are_shown():
 
 def test_datasets_of_a_function_are_told_apart():
     found = explanation(DistributedDataset.of_replicas([Dataset.range(2).batch(1), Dataset.range(3).batch(1)]))
-    assert "policy: none (a function made the datasets)" in found
+    assert "policy: none (a function created the datasets)" in found
     assert found.count("TableSource") == 2
 
 

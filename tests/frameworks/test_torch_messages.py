@@ -83,7 +83,9 @@ def mismatches(rank, size):
         dist.send(torch.zeros(2), 1)
         return True
     with pytest.raises(
-        ValueError, match=r"rank 0 sent float32\[3\] with tag 0, and this rank receives into int64\[3\]"
+        ValueError,
+        match=r"rank 0 sent float32\[3\] with tag 0, but this rank receives into int64\[3\]: "
+        r"use the same dtype and shape on both ranks\.",
     ):
         dist.recv(torch.zeros(3, dtype=torch.int64), 0)
     dist.recv(torch.zeros(2), 0)

@@ -68,7 +68,8 @@ else:
     for sent in ("float64[2, 3]", "float64[100000]"):
         kind, text, _ = receiver.told()
         assert kind == "InvalidArgumentError"
-        assert f"rank 0 sent {sent} with tag 0, and this rank receives into int64[3]" in text
+        assert f"rank 0 sent {sent} with tag 0, but this rank receives into int64[3]: use the same dtype" in text
+        assert "dtype and shape on both ranks." in text
     assert receiver.told() == [0, 1, 2]
 
 

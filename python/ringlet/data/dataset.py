@@ -170,7 +170,7 @@ class Dataset:
         return self._node.cardinality
 
     def as_numpy_iterator(self) -> DatasetIterator:
-        """Iterate over the dataset as ``iter(dataset)`` does, converting PyTorch tensors and JAX arrays to NumPy.
+        """Return an iterator like ``iter(dataset)`` that converts PyTorch tensors and JAX arrays to NumPy.
 
         Examples
         --------

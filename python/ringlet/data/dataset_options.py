@@ -121,7 +121,7 @@ class Options(OptionGroup):
         Policy for saving an iterator whose elements are computed by functions; None means FAIL if the code of
         these functions reads variables or draws random numbers, else IGNORE.
     autotune, dataset_name, experimental_optimization, experimental_slack, framework_type : object
-        No effect, like `experimental_symbolic_checkpoint` and `experimental_warm_start`.
+        Ignored, as are `experimental_symbolic_checkpoint` and `experimental_warm_start`.
 
     Examples
     --------

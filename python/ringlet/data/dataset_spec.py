@@ -66,7 +66,7 @@ class DatasetSpec:
         return None not in self.dataset_shape
 
     def with_batch(self, size: int | None) -> DatasetSpec:
-        """Return the spec of an array of `size` datasets of this spec; a `size` of None means unknown."""
+        """Return the spec of an array of `size` such datasets; a `size` of None means unknown."""
         return DatasetSpec(self.element_spec, (size, *self.dataset_shape))
 
     def with_rows(self, size: int | None) -> DatasetSpec:

@@ -23,7 +23,7 @@ _MAX_ROWS = 4
 
 
 def explain(dataset: Dataset | DistributedDataset, steps: int = 0) -> None:
-    """Print the operations of a dataset and how it is distributed: the policy, its reason, and each replica's data.
+    """Print the operations of a dataset and how it is distributed: policy, reason, and each replica's data.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def _files(decision: Decision) -> Iterator[str]:
 
 
 def _names_of(node: Any) -> Iterator[Node]:
-    """Yield the nodes whose elements are file names, if they are finite and call no user functions."""
+    """Yield the nodes of file names that call no user functions and have a known number of elements."""
     if reads_files(node):
         names = node.inputs[0]
         if not names.runs_user_code and names.cardinality >= 0:

@@ -1,4 +1,4 @@
-"""InputOptions: options of the input of replicas."""
+"""InputOptions: options for the input of replicas."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Fields(NamedTuple):
 
 
 class InputOptions(_Fields):
-    """Options of the input of replicas (``tf.distribute.InputOptions``), a named tuple.
+    """Options for the input of replicas (``tf.distribute.InputOptions``), a named tuple.
 
     Parameters
     ----------

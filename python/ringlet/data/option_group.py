@@ -78,7 +78,7 @@ class OptionGroup:
         return merged
 
     def frozen(self: G) -> G:
-        """Return a copy that cannot be changed.
+        """Return a read-only copy.
 
         Examples
         --------

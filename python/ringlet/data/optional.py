@@ -53,7 +53,7 @@ class Optional(Generic[T]):
 
     @classmethod
     def empty(cls, element_spec: Nest) -> Optional[Any]:
-        """Return an Optional without a value, with the given specs.
+        """Return an empty Optional with the given specs.
 
         Examples
         --------
@@ -67,7 +67,7 @@ class Optional(Generic[T]):
 
     @classmethod
     def at_end(cls, source: Any) -> Optional[Any]:
-        """Return an Optional without a value, with the `element_spec` of a dataset.
+        """Return an empty Optional with the `element_spec` of a dataset.
 
         Examples
         --------
@@ -122,7 +122,7 @@ class Optional(Generic[T]):
         return map_structure(_spec_of, self.get_value())
 
     def of_arrays(self) -> Optional[Any]:
-        """Return an Optional with the value as read-only arrays, suitable as an element of a dataset.
+        """Return an Optional whose value is converted to read-only arrays, as an element of a dataset requires.
 
         Examples
         --------

@@ -14,7 +14,7 @@ def join_frames(parts: Iterable[Any]) -> bytes:
 
 
 def split_frames(joined: Any) -> list[bytes]:
-    """Return the parts of one or more outputs of :func:`join_frames`."""
+    """Return the parts of one output of :func:`join_frames`, or of several concatenated outputs."""
     data = memoryview(joined)
     parts = []
     begin = 0

@@ -21,7 +21,7 @@ OpenFile: TypeAlias = "int | _HasFile"
 
 
 class ChannelClosed(ConnectionError):
-    """The channel is closed for the given `reason`; after an invalid message, the cause is its `BadFrame`."""
+    """The channel is closed; `reason` is a predicate about the peer, and the cause may be a `BadFrame`."""
 
     def __init__(self, peer: str, reason: str) -> None:
         super().__init__(peer, reason)
@@ -55,13 +55,13 @@ class Channel(Protocol):
     def send(self, header: bytes, buffers: Sequence[Buffer] = (), descriptors: Sequence[OpenFile] = ()) -> None:
         """Send a message; block until all of it is written.
 
-        Buffers are contiguous memory, sent without a copy; descriptors are duplicated to the peer.
+        Buffers are contiguous memory, sent without a copy; the peer receives duplicates of the descriptors.
         """
 
     def post(self, header: bytes, buffers: Sequence[Buffer] = (), descriptors: Sequence[OpenFile] = ()) -> bool:
         """Send a message without waiting; return whether all posted messages have been sent.
 
-        Calls of `flush` send the rest. Until then, the buffers must not change, and descriptors passed as int must stay
+        `flush` sends the rest. Until all is sent, the buffers must not change, and descriptors passed as int must stay
         open; objects that own descriptors are kept alive.
         """
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Deadline:
-    """A time-out of `seconds`, which ends when ``time.monotonic()`` reaches `ends_at`; both may be infinite."""
+    """A time-out of `seconds` that ends when ``time.monotonic()`` reaches `ends_at`; both may be infinite."""
 
     seconds: float
     ends_at: float

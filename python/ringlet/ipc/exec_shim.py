@@ -1,6 +1,6 @@
 """Exec shim: joins the workers' process group, requests to be killed when the launcher exits, and runs the program.
 
-Run as a file, without site packages: ``python -I -S exec_shim.py LAUNCHER GROUP CORES COMMAND...``. It replaces a
+Run as a file, without site packages: ``python -I -S exec_shim.py LAUNCHER GROUP CORES COMMAND...``. Used in place of a
 ``preexec_fn``, because a multi-threaded parent must not run Python between fork and exec.
 """
 

@@ -62,7 +62,7 @@ class Head:
 
 
 def frame_start(number: int, header: bytes, sizes: Sequence[int], num_descriptors: int) -> bytes:
-    """Return the encoding of a message up to its buffers, which have these sizes in bytes.
+    """Encode a message up to its buffers; `sizes` are the sizes of the buffers in bytes.
 
     `number` counts the messages of a connection, from 0. Raises ValueError if the message exceeds a limit.
     """

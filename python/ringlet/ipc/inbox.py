@@ -17,7 +17,7 @@ Place = memoryview | Callable[[str], memoryview]
 
 @dataclass
 class Receive:
-    """A waiting receive; the result of its future is the source.
+    """A pending receive; the result of its future `done` is the source.
 
     `into` is the memory for a message whose description equals `text`, or a function that returns memory for any
     description.
@@ -35,15 +35,15 @@ class Receive:
         return self.source in (None, source) and self.tag == tag
 
     def place(self, text: str, number: int) -> memoryview | None:
-        """Return the memory for a message from rank `number`; if it does not fit, set `error` and return None."""
+        """Return the memory for a message from rank `number`, or set `error` and return None if it does not fit."""
         if isinstance(self.into, memoryview) and text == self.text:
             return self.into
         try:
             if not isinstance(self.into, memoryview):
                 return self.into(text)
             self.error = InvalidArgumentError(
-                f"rank {number} sent {text} with tag {self.tag}, and this rank receives into {self.text}: use one "
-                "dtype and shape on both ranks."
+                f"rank {number} sent {text} with tag {self.tag}, but this rank receives into {self.text}: use the "
+                "same dtype and shape on both ranks."
             )
         except Exception as error:
             self.error = error
@@ -58,9 +58,9 @@ class Receive:
 
 
 class Inbox:
-    """The messages to one rank. It stores messages that arrive before its own `join`.
+    """The messages to one rank, including those that arrive before `join`.
 
-    `label` is a random 64-bit number, by which `inboxes_with` finds the inbox.
+    `label` is a random 64-bit number by which `inboxes_with` finds the inbox.
     """
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class Inbox:
     def join(self, rank: int, num_ranks: int, lost: Callable[[int], Exception], peers: Mapping[int, Inbox]) -> None:
         """Assign a rank to this inbox; `peers` are the inboxes of all ranks in this process, including this inbox.
 
-        `lost` returns the error for a rank that has left or exited. Other errors name ranks by the attribute `numbers`.
+        `lost` returns the error for a rank that has left or exited. Other errors name rank ``r`` as `numbers[r]`.
         """
         self.rank, self.numbers = rank, list(range(num_ranks))
         self._lost_error = lost
@@ -117,7 +117,7 @@ class Inbox:
         return wanted.done
 
     def withdraw(self, done: Future[int], error: Exception) -> bool:
-        """Make a waiting receive fail with an error; return False if it already has a message."""
+        """Fail a waiting receive with an error; return False if it already has a message."""
         with self._changed:
             for number, wanted in enumerate(self._waiting):
                 if wanted.done is done:
@@ -127,7 +127,7 @@ class Inbox:
         return False
 
     def abort(self, error: Exception) -> None:
-        """Make waiting and later receives fail with an error."""
+        """Fail waiting and later receives with an error."""
         with self._changed:
             self._refused = self._refused or error
             self._fail_hopeless()
@@ -210,7 +210,7 @@ _inboxes: WeakValueDictionary[int, Inbox] = WeakValueDictionary()
 
 
 def inboxes_with(labels: Sequence[int]) -> dict[int, Inbox]:
-    """Return the inboxes of this process that have one of these labels, by the label's position in `labels`."""
+    """Return this process's inboxes with one of these labels, keyed by the position of the label in `labels`."""
     found = ((rank, _inboxes.get(label)) for rank, label in enumerate(labels))
     return {rank: inbox for rank, inbox in found if inbox is not None}
 

@@ -1,4 +1,4 @@
-"""Job environment: variables for a job's processes, with the job's id and the number of BLAS threads."""
+"""Job environment: variables that give a job's processes the job's id and the number of BLAS threads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def new_job_id() -> str:
 
 
 def blas_threads(environment: Mapping[str, str], cores: int, ranks: int) -> dict[str, str]:
-    """Return the variables that limit the BLAS threads of each rank to its share of the cores, unless they are set.
+    """Return the variables that limit each rank's BLAS threads to its share of the cores, except those already set.
 
     ``RINGLET_BLAS_THREADS`` in the environment overrides the number of threads; with 0, no variable is returned.
     """

@@ -49,9 +49,9 @@ class Mailbox(Inbox):
         self._listener.listen(_BACKLOG)
 
     def connect(self, names: Sequence[str], pidfds: Callable[[], dict[int, int]]) -> None:
-        """Set the names of the mailboxes of all ranks, after `join`.
+        """Set the names of all ranks' mailboxes; call it after `join`.
 
-        `pidfds` returns a pidfd for each rank of another running process, or -1 if the system has no pidfds; the first
+        `pidfds` returns a pidfd for each rank in another running process, or -1 if the system has no pidfds; the first
         send or receive calls it. `close` closes the pidfds and replaces them with -1.
         """
         self._names, self._open_pidfds = names, pidfds
@@ -314,7 +314,7 @@ def _interrupt(connection: socket.socket) -> None:
 
 
 def _after(parts: list[memoryview], sent: int) -> list[memoryview]:
-    """Return the parts of a message that have not been sent yet."""
+    """Return the parts of a message after its first `sent` bytes."""
     while parts and sent >= len(parts[0]):
         sent -= len(parts[0])
         parts = parts[1:]

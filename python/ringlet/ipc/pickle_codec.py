@@ -1,7 +1,7 @@
 """Pickle codec: values, calls and results as bytes, with the memory of arrays out of band (protocol 5).
 
 Pickles pass only through descriptors shared by this process and its children, and to authenticated peers, never through
-named files or the environment: unpickling may run any code.
+named files or the environment: unpickling may run arbitrary code.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ def pack(value: Any, refer: Callable[[Any], Any] | None = None) -> tuple[bytes, 
 
 
 def unpack(header: Any, buffers: Sequence[Any], resolve: Callable[[Any], Any] | None = None) -> Any:
-    """Decode a message of an authenticated peer: unpickling may run any code.
+    """Decode a message, which must be from an authenticated peer: unpickling may run arbitrary code.
 
-    The buffers become the memory of the arrays. `resolve` maps a token that `refer` of :func:`pack` returned to its
+    The buffers become the memory of the arrays. `resolve` takes a token from `refer` of :func:`pack` and returns the
     object.
     """
     num_arrays, num_others = _HEAD.unpack_from(header)
@@ -85,8 +85,8 @@ def _pack(value: Any, refer: Callable[[Any], Any] | None = None) -> tuple[bytes,
 
 @functools.lru_cache
 def _packer_class(base: Any) -> Any:
-    class Packer(base):  # type: ignore[misc]  # one of two classes, by what is installed
-        """Pickler that replaces arrays, and objects for which `refer` returns a token, by persistent ids."""
+    class Packer(base):  # type: ignore[misc]  # depends on whether cloudpickle is installed
+        """Pickler that writes persistent ids for arrays and for objects for which `refer` returns a token."""
 
         def __init__(self, into: io.BytesIO, refer: Callable[[Any], Any] | None) -> None:
             self.arrays: list[Any] = []
@@ -169,7 +169,7 @@ def pack_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
 
 
 def pack_result(has_returned: bool, value: Any) -> list[Any]:
-    """Pickle a worker's result or failure without copying arrays; return a parcel: parts to be written in order."""
+    """Pickle a worker's result or failure without copying arrays; return a parcel: buffers to write in order."""
     try:
         header, buffers = _pack((has_returned, value))
     except Exception as error:
@@ -189,7 +189,7 @@ def send(descriptor: int, parcel: list[Any]) -> None:
 
 
 class ParcelReader:
-    """Reads one parcel from a pipe incrementally, directly into the memory of its arrays."""
+    """Incremental reader of one parcel from a pipe, directly into the memory of its arrays."""
 
     def __init__(self) -> None:
         self._parts = [_new_buffer(_PARCEL.size)]
@@ -241,7 +241,7 @@ def _new_buffer(size: int) -> memoryview:
 
 
 class _PlainPickler(pickle.Pickler):
-    """Rejects functions and classes of ``__main__``, which a worker cannot import."""
+    """Pickler that rejects functions and classes of ``__main__``, which workers cannot import."""
 
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, (types.FunctionType, type)) and value.__module__ == "__main__":

@@ -11,7 +11,7 @@ _MOST_DEPTH = 20
 
 
 def named(value: object) -> str:
-    """Return the name of an object in messages: a function's or class's own name, else the name of the class."""
+    """Return the text for an object in messages: the name of a function or class, else "an object of class ..."."""
     name = getattr(value, "__qualname__", None)
     return str(name) if isinstance(name, str) else f"an object of class {type(value).__qualname__}"
 
@@ -39,7 +39,7 @@ def culprit(value: object, can_be_sent: Callable[[Any], bool], *, sends_code: bo
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the location and the value of each object that is pickled as part of another object."""
+    """Yield the location and the value of each object that is pickled as part of `value`."""
     if isinstance(value, dict):
         yield from ((f"[{key!r}]", item) for key, item in value.items())
     elif isinstance(value, (list, tuple, set, frozenset)):

@@ -21,7 +21,7 @@ class WorkerTraceback(Exception):
 
 @dataclass(frozen=True)
 class Failure:
-    """An exception that a function has raised in a worker.
+    """An exception raised by a function in a worker.
 
     `pickled` is empty if the exception cannot be pickled; `text` is its traceback; `at` is the ``time.monotonic()`` at
     which it was caught, by which failures are ordered.
@@ -35,7 +35,7 @@ class Failure:
 
 
 def failure_of(error: BaseException, files: Collection[str] = ()) -> Failure:
-    """Return a description of an exception that can be sent to another process.
+    """Describe an exception in a form that can be sent to another process.
 
     The traceback starts at the first frame outside of `files`, which hold the functions that call the user's function.
     """
@@ -48,7 +48,7 @@ def failure_of(error: BaseException, files: Collection[str] = ()) -> Failure:
 
 
 def exception_of(failure: Failure, worker: str) -> BaseException:
-    """Return the exception that a worker has raised, with the worker's traceback as its cause.
+    """Return the exception that a worker raised, with the worker's traceback as its cause.
 
     The exception has the same class if it can be pickled; otherwise it is a RuntimeError that names the class.
     """

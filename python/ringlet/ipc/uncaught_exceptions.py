@@ -15,7 +15,7 @@ _MOST_READ = 1 << 16
 
 
 class UncaughtReports:
-    """The pipe on which the workers of a job, which inherit `writer`, report uncaught exceptions."""
+    """The pipe on which the workers of a job report uncaught exceptions; they inherit `writer`."""
 
     def __init__(self) -> None:
         self._reader, self.writer = os.pipe()

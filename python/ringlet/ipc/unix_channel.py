@@ -58,7 +58,7 @@ class LocalChannel:
 
     @classmethod
     def pair(cls, one: str, other: str) -> tuple[LocalChannel, LocalChannel]:
-        """Return two connected channels, the first for the process named `one`, the second for that named `other`."""
+        """Return the two ends of a channel: for the process named `one`, and for the process named `other`."""
         ends = pair(socket.SOCK_STREAM)
         return cls(ends[0], other), cls(ends[1], one)
 

@@ -128,7 +128,9 @@ def test_a_place_that_a_state_cannot_hold_is_counted_instead():
 
 
 def test_an_iterable_that_has_become_too_short_is_named():
-    with pytest.raises(OutOfRangeError, match="after 4 elements of the list, but only 3 elements exist"):
+    with pytest.raises(
+        OutOfRangeError, match=r"after 4 elements of the list, but this iterable yields only 3\. Pass an iterable that"
+    ):
         continued([1] * 5, [1] * 3, 4)
 
 

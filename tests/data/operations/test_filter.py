@@ -20,7 +20,7 @@ def test_python_and_numpy_say_true(true):
 
 @pytest.mark.parametrize("answer", [1, None, np.array([True]), (True,), "yes", np.int64(0)])
 def test_anything_but_one_bool_is_refused_and_named_with_its_element(answer):
-    with pytest.raises(InvalidArgumentError, match=r"element 0 .*one bool"):
+    with pytest.raises(InvalidArgumentError, match=r"not return a bool for element 0 of this iteration: .*one bool"):
         list(Dataset.range(2).filter(lambda x: answer))
 
 

@@ -77,7 +77,7 @@ def auto_shard(node: Node, sharding: Sharding) -> Sharded:
         return Sharded(_by_data(node, sharding), AutoShardPolicy.DATA, f"AUTO: {reason}")
     is_chosen = policy is AutoShardPolicy.AUTO
     has_readers = any(map(reads_files, graph_nodes(node)))
-    found = "the dataset is read from files" if has_readers else "elements that open datasets are sharded like files"
+    found = "the dataset is read from files" if has_readers else "elements that are opened as datasets count as files"
     return Sharded(by_file, AutoShardPolicy.FILE, f"AUTO: {found}" if is_chosen else "set in the options")
 
 
@@ -112,9 +112,9 @@ def _holds_reader(node: Node) -> bool:
 
 
 def _lists_what_to_open(node: Node) -> bool:
-    """Return whether TensorFlow treats the elements of a node as file names if a dataset is opened for each element.
+    """Return whether TensorFlow shards elements like file names if a dataset is opened for each of them.
 
-    This applies to the elements of a generator, and of a flat_map or interleave directly over arrays.
+    It does so for the elements of a generator, and of a flat_map or interleave directly over arrays.
     """
     if isinstance(node, GeneratorSource):
         return True

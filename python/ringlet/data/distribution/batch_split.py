@@ -35,7 +35,7 @@ class OneToOnePlan:
 
     @property
     def position_graph(self) -> Node:
-        """The graph of the dataset, since each step is one of its elements for any number of replicas."""
+        """The dataset: its position does not depend on the number of replicas, since each step is one element."""
         return self.node
 
     @property
@@ -58,7 +58,7 @@ class BatchSplit(OneToOnePlan):
 
     @property
     def element_spec(self) -> Nest:
-        """A PerReplicaSpec for each array; sizes are known if they are equal on all replicas."""
+        """The specs of a step, a nest of PerReplicaSpec; sizes are known if they are equal on all replicas."""
         return map_structure(self._cut_spec, self.node.element_spec)
 
     def _cut_spec(self, spec: TensorSpec) -> PerReplicaSpec:
@@ -116,7 +116,6 @@ class BatchSplitStream(OneToOneStream):
 
 
 def _part_taker(slices: tuple[slice, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    """Return a function that returns all parts of an array."""
     return itemgetter(*slices) if len(slices) > 1 else lambda array: (array[slices[0]],)
 
 

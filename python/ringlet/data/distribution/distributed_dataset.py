@@ -38,8 +38,8 @@ class DistributedDataset:
     num_workers, worker_index : int, optional
         Number of workers, and index of this worker. By default, there is one worker.
     sum_over_workers : callable, optional
-        Returns the sum of an int over all workers; a collective call, once for each step. Without it, each of several
-        workers ends independently.
+        Returns the sum of an int over all workers; a collective call, once for each step. Without it, workers
+        end independently.
     exchange : callable, optional
         Takes bytes, and returns the bytes of every worker; a collective call. With it, the workers compare the specs of
         their elements at the first step, and an exception in the dataset of one worker is raised on all workers at the
@@ -143,7 +143,7 @@ class DistributedDataset:
 
     @property
     def decision(self) -> Decision:
-        """The plan of the distribution and its reasons, for `ringlet.data.explain`."""
+        """The distribution plan and the reasons for it, for `ringlet.data.explain`."""
         return self._decision
 
     @property
@@ -196,8 +196,8 @@ class DistributedDataset:
 
         def __len__(self) -> NoReturn:
             raise TypeError(
-                "object of type 'DistributedDataset' has no len(): the number of its steps is known at their end. "
-                "Write dataset.cardinality, the number of elements before they are distributed"
+                "object of type 'DistributedDataset' has no len(): its number of steps is known only at the end. "
+                "Use dataset.cardinality, the number of elements before distribution"
             )
 
         def __getitem__(self, key: Any) -> NoReturn:

@@ -82,14 +82,14 @@ class DistributedIterator(PipelineIterator):
         return Optional(step)
 
     def get_state(self) -> State:
-        """Return a snapshot of the position, as :meth:`DatasetIterator.get_state` does; each worker has its own."""
+        """Return a snapshot of the position, as :meth:`DatasetIterator.get_state` does. Every worker saves its own."""
         state = super().get_state()
         return {**state, **batches_read(self._opened, _global_batches(self._source), self._num_steps)}
 
     def set_state(self, state: State) -> None:
         """Continue from a saved state, as :meth:`DatasetIterator.set_state` does.
 
-        The numbers of workers and replicas may differ if each step is one global batch, as under AutoShardPolicy.DATA;
+        The number of workers or replicas may differ if each step is one global batch, as under AutoShardPolicy.DATA;
         the batches before the position are then computed again, unless a single worker keeps all rows.
         """
         self._opened = restored(self._opened, state, _global_batches(self._source))

@@ -139,7 +139,7 @@ def decide_dealing(node: Node, place: InputPlacement, *, buffer_size: int = 1) -
     node = with_options_applied(node)
     share = _buffered(node, buffer_size * place.num_replicas)
     plan: Plan = share if place.total == 1 else ElementDistribution((share,), place, node)
-    return Decision(plan, place, None, "a function made the dataset", "whole elements go to the replicas in turn")
+    return Decision(plan, place, None, "a function created the dataset", "whole elements go to the replicas in turn")
 
 
 def decide_per_replica(nodes: Sequence[Node], *, buffer_size: int = 1) -> Decision:
@@ -148,7 +148,7 @@ def decide_per_replica(nodes: Sequence[Node], *, buffer_size: int = 1) -> Decisi
     shares = tuple(_buffered(with_options_applied(node), buffer_size) for node in nodes)
     plan: Plan = shares[0] if place.total == 1 else ElementDistribution(shares, place)
     cut = "each replica gets the elements of its own dataset"
-    return Decision(plan, place, None, "a function made the datasets", cut)
+    return Decision(plan, place, None, "a function created the datasets", cut)
 
 
 def _buffered(node: Node, size: int) -> Node:

@@ -109,7 +109,7 @@ class ElementDistributionStream(InputStreams):
         return regroup(self._parts(True), always_wrap=True)
 
     def _parts(self, is_padded: bool) -> list[Nest]:
-        """Return the elements of a step, padded if `is_padded` or the plan pads."""
+        """Return the elements of a step; pad them if `is_padded` or the plan pads."""
         if self._is_closed:
             raise StopIteration
         try:

@@ -15,7 +15,7 @@ from ringlet.nest import map_structure
 
 
 def empty_part(node: Node, present: Nest) -> Nest:
-    """Return an element without rows; other unknown dimensions become zero too.
+    """Return an element with zero rows; other unknown dimensions also become zero.
 
     `present` is an element of another replica. Empty arrays of other libraries are slices of arrays of `present`; if
     the specs are unknown, this applies to all empty arrays.

@@ -33,7 +33,7 @@ def legacy_rebatch(dataset: Dataset, num_replicas: int) -> Dataset:
 
 @dataclass(frozen=True, eq=False)
 class LegacyRebatch(ElementTransform):
-    """Node that splits each element into consecutive parts; yields all parts or the parts in `kept`."""
+    """Node that splits each element into consecutive parts; yields all parts, or those with the indices `kept`."""
 
     num_replicas: int
     kept: tuple[int, ...] | None = None
@@ -153,7 +153,7 @@ class PartRows(RowReader):
         self._parts, self._part = [], 0
 
     def get_state(self) -> State:
-        """Return the row numbers of the remaining parts, and the state of the row stream; None after its end."""
+        """Return the row numbers of the remaining parts, and the state of the row stream (None after its end)."""
         left = [row_numbers(part).copy() for part in self._parts[self._part :]]
         return {"left": left, **super().get_state()}
 

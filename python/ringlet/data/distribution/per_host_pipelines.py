@@ -24,7 +24,7 @@ from ringlet.nest import map_structure
 class HostDistribution(ElementDistribution):
     """A distribution plan: a step takes the next elements of each host's dataset for the replicas of that host.
 
-    For each host, `nodes` holds a node, and `counts` the number of replicas.
+    `nodes` and `counts` hold the node and the number of replicas of each host.
     """
 
     counts: tuple[int, ...] = ()
@@ -66,7 +66,7 @@ def distribute_to_hosts(
     """Shard a dataset across the hosts of this process, and split its global batches among all replicas.
 
     `counts` holds the number of replicas of each host. The replicas of a host are adjacent, and receive the same parts
-    of a batch as the replicas of a worker.
+    of a batch as the replicas of a worker would.
     """
     total, hosts = sum(counts), len(counts)
     if hosts == 1 or uneven is not None:
@@ -74,8 +74,8 @@ def distribute_to_hosts(
     if total % hosts:
         raise ValueError(
             "tf.distribute expects every worker to have the same number of replicas. However, encountered "
-            f"`num_replicas_in_sync` ({total}) that cannot be divided by `num_workers` ({hosts}), the hosts of these "
-            "replicas. Place equal numbers of replicas on the hosts, or use distribute_datasets_from_function"
+            f"`num_replicas_in_sync` ({total}) that cannot be divided by `num_workers` ({hosts}), the number of hosts. "
+            "Place equal numbers of replicas on the hosts, or use distribute_datasets_from_function"
         )
     shares = [
         distribute_dataset(dataset, total // hosts, options, num_workers=hosts, worker_index=host)

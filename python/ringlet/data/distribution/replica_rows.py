@@ -27,11 +27,10 @@ def balanced_slices(size: int, num_parts: int) -> tuple[slice, ...]:
 def batch_sizes_for_worker(
     global_batch_size: int, num_workers: int, num_replicas_per_worker: int, worker_index: int
 ) -> tuple[int, ...]:
-    """Return the batch sizes of a worker's replicas, which repeat after W steps.
+    """Return the batch sizes of a worker's replicas, which repeat after `num_workers` steps.
 
-    Each worker goes through the shares of all replicas, starting with those of its own replicas. In each step, its R
-    replicas take the next R sizes. Over all workers, these are all the shares, so that a step reads `global_batch_size`
-    rows.
+    Each worker starts at the shares of its own replicas in the list of all shares; in each step, its replicas take the
+    next ones. All workers together take every share once in a step: `global_batch_size` rows.
     """
     shares = _shares(global_batch_size, num_workers * num_replicas_per_worker)
     first = worker_index * num_replicas_per_worker

@@ -29,7 +29,7 @@ _WEIGHT = TensorSpec((), np.float64)
 
 
 def weights_of(rows: list[int], total: int, num_replicas: int) -> PerReplica[Any]:
-    """Return the weight of each part in the mean over the replicas of all workers; their parts have `total` rows."""
+    """Return the weight of each part in the mean over all replicas; all workers' parts have `total` rows."""
     return PerReplica([np.float64(count * num_replicas / total if total else 0.0) for count in rows])
 
 
@@ -133,5 +133,4 @@ class _WeightedDistributionStream(ElementDistributionStream):
         return regroup(parts, always_wrap=True), weights_of(rows, self._others.total(sum(rows)), place.total)
 
     def next_padded(self) -> Nest:
-        """Return the next step; every step is padded."""
         return next(self)

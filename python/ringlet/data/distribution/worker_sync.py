@@ -24,7 +24,7 @@ _FAILED = -(1 << 48)
 
 
 def kind_of_element(element: Nest) -> str:
-    """Return a description of the properties that must be equal on all workers: structure, dtypes and ranks of arrays.
+    """Describe the properties that must be equal on all workers: structure, dtypes and numbers of dimensions.
 
     Sizes may differ: batches may be short or padded to different lengths.
     """
@@ -42,7 +42,7 @@ def _kind_of_leaf(leaf: Any) -> str:
 
 
 class WorkerSync:
-    """Synchronization of the workers in one iteration; with `counts`, workers sum their elements in each step."""
+    """Synchronization of the workers in one iteration; with `counts`, they add up their element counts in each step."""
 
     def __init__(self, place: InputPlacement, counts: bool) -> None:
         self._place = place
@@ -50,7 +50,7 @@ class WorkerSync:
         self.counts = counts
 
     def agree(self, element: Nest, has_one: bool) -> None:
-        """Raise an error on all workers at the first step unless their elements are of the same kind."""
+        """At the first step, raise an error on all workers if their elements differ in `kind_of_element`."""
         if self._has_agreed:
             return
         kind = kind_of_element(element) if has_one else None
@@ -74,7 +74,7 @@ class WorkerSync:
         return total
 
     def tell(self, error: Exception) -> None:
-        """Report an exception of this worker's dataset, which the other workers raise at their next step."""
+        """Report an exception of this worker's dataset; the others raise CollectiveAborted at their next step."""
         if self._place.exchange is None or self._place.num_workers == 1 or (self._has_agreed and not self.counts):
             return  # no other worker waits for this worker
         with suppress(Exception):  # if other workers have left, the original error takes precedence

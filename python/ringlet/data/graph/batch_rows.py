@@ -42,7 +42,7 @@ def cut(leaf: Any, rows: slice) -> Any:
 
 
 def join_rows(arrays: Sequence[Any]) -> Any:
-    """Return the concatenated rows of arrays of one library; NumPy results are read-only."""
+    """Concatenate the rows of arrays of one library; NumPy results are read-only."""
     if arrays[0] is None:
         return None
     kind = common_kind(arrays, "batch")
@@ -58,7 +58,7 @@ def join_rows(arrays: Sequence[Any]) -> Any:
 
 
 def empty_like_spec(spec: Any) -> Any:
-    """Return an array of zero rows that conforms to a spec; other unknown dimensions become zero too."""
+    """Return an array with zero rows that conforms to a spec; other unknown dimensions also become zero."""
     if isinstance(spec, NoneTensorSpec):
         return None
     empty = np.zeros([0, *(size or 0 for size in (spec.shape or (0,))[1:])], spec.dtype)
@@ -75,7 +75,7 @@ def zeros_like_spec(spec: Any) -> Any:
 
 
 def example_rows(example: Nest, count: int) -> Nest:
-    """Return a batch of `count` rows, repeated from an example with any number of rows."""
+    """Return a batch that repeats the first row of an example `count` times; zeros if it has no rows."""
 
     def leaf(array: Any) -> Any:
         if array is None:

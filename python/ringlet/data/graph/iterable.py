@@ -66,7 +66,7 @@ class IterableSource(Node):
 
     @property
     def element_spec(self) -> Nest:
-        """The specs of the example; the first size is unknown, since it may differ between elements."""
+        """The specs of the example; numbers of rows are unknown, since they may differ between elements."""
         return map_structure(_spec, self.example)
 
     @property
@@ -94,7 +94,6 @@ class IterableSource(Node):
 
     @property
     def runs_user_code(self) -> bool:
-        """True unless the iterable is a list or a tuple."""
         return not isinstance(self.iterable, (list, tuple))
 
     def open_elements(self, context: IterationContext) -> Stream:

@@ -17,8 +17,8 @@ class Graph(Protocol):
 def position_graph(graph: Graph) -> Graph:
     """Return the graph whose position the state of `graph` records.
 
-    This is the graph itself, except for a distribution plan with one element of its dataset per step (property
-    `position_graph`): the position in that dataset is the same for any number of replicas.
+    It is `graph` itself, unless `graph` is a distribution plan whose steps are elements of one dataset. Then it is this
+    dataset (property `position_graph`): the position in it does not depend on the number of replicas.
     """
     dataset: Graph = getattr(graph, "position_graph", graph)
     return dataset
@@ -41,7 +41,7 @@ def graph_nodes(root: Graph) -> Iterator[Any]:
 class IterationContext:
     """One iteration: the random choices of its nodes, and the current round of each repeat.
 
-    The randomness of a node depends on its choice and on the rounds only, not on the order in which streams are opened:
+    The random numbers of a node depend only on its choice and the rounds, not on the order in which streams are opened:
     a prefetch thread may open rounds that are never consumed.
     """
 

@@ -114,8 +114,8 @@ class MappedStream(UnaryStream, Generic[T]):
 
     @abstractmethod
     def _save_items(self, items: list[T]) -> dict[str, Any]:
-        """Return the part of the state that holds the pending items and the state of subclasses."""
+        """Return the entries of the state for the pending items and for a subclass."""
 
     @abstractmethod
     def _load_items(self, state: State) -> list[T]:
-        """Restore the part of a state that `_save_items` returned, and return the items."""
+        """Restore the entries that `_save_items` returned, and return the items."""

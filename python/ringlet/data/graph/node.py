@@ -50,7 +50,7 @@ N = TypeVar("N", bound="Node")
 
 State = dict[str, Any]
 """Saved state of a stream: nested dictionaries (keys are text) and lists of None, bool, int, float, str, bytes and
-NumPy's arrays and scalars of numbers. Integers may have more than 64 bits. It is never modified."""
+numeric NumPy arrays and scalars. Integers may have more than 64 bits. It is never modified."""
 
 # Fields of nodes that do not affect the elements.
 _NO_SETTINGS = frozenset({"name", "runs", "num_parallel_calls", "deterministic"})
@@ -84,7 +84,7 @@ class Stream(ABC):
     def get_state(self) -> State:
         """Return a snapshot, from which a new stream of an equivalent graph continues; this stream remains usable.
 
-        A stream that is at its end or closed has the state of an exhausted stream.
+        A closed stream has the same state as an exhausted stream.
         """
         raise _no_state(self)
 
@@ -97,7 +97,7 @@ class UnaryStream(Stream):
     """Base class of streams with one input, `_input`, which is closed and saved (under ``"input"``) with the stream.
 
     Attributes named in `SAVED`, such as ``"count"`` for `_count`, are saved too; they hold immutable plain values.
-    Subclasses extend `get_state` and `set_state` with other state.
+    Subclasses with other state extend `get_state` and `set_state`.
     """
 
     SAVED: ClassVar[tuple[str, ...]] = ()
@@ -111,7 +111,7 @@ class UnaryStream(Stream):
         self._input.close()
 
     def get_state(self) -> State:
-        """Return the state of the input, None if this stream is closed, and the attributes in `SAVED`."""
+        """Return the state of the input (None if this stream is closed) and the attributes in `SAVED`."""
         return {"input": None if self._is_closed else self._input.get_state(), **_attributes(self, self.SAVED)}
 
     def set_state(self, state: State) -> None:
@@ -132,7 +132,7 @@ def _set_attributes(stream: object, names: tuple[str, ...], state: State) -> Non
 
 
 class InputStream(UnaryStream):
-    """Base class of streams of a transformation, `_node`, that read the elements of its input."""
+    """Base class of streams of a transformation (`_node`); they read the elements of its input."""
 
     _node: Any
 
@@ -220,7 +220,7 @@ class RowReader(Stream):
 class Node(ABC):
     """Base class of the operations of a dataset's graph; a node holds no iteration state.
 
-    Nodes are frozen dataclasses that compare by identity; their fields that are nodes are their inputs.
+    Nodes are frozen dataclasses that compare by identity. Fields that hold nodes are the inputs.
     """
 
     @property
@@ -336,7 +336,6 @@ class Transformation(Node):
 
     @property
     def example(self) -> Nest:
-        """A representative element for the inference of specs; not taken from an iteration of the dataset."""
         return self.input.example
 
     @property
@@ -354,12 +353,11 @@ class Transformation(Node):
 
     @property
     def bytes_copied(self) -> int:
-        """Number of bytes written to compute one element, except by user code."""
         return self.input.bytes_copied
 
 
 class RowElements(RowReader):
-    """Stream of the elements at the row numbers of a row stream."""
+    """Stream of the elements at the row numbers that a row stream yields."""
 
     # Row numbers to request per call: enough to amortize the cost of a call.
     AT_ONCE = 256
@@ -394,7 +392,7 @@ class RowElements(RowReader):
         self._set_block(slice(0, 0))
 
     def get_state(self) -> State:
-        """Return the remaining row numbers of the block, and the state of the row stream; None after its end."""
+        """Return the unread row numbers of the block, and the state of the row stream (None after its end)."""
         left = row_numbers(self._block)[row_count(self._block) - length_hint(self._numbers) :].copy()
         return {"left": left, **super().get_state()}
 

@@ -16,7 +16,7 @@ from ringlet.nest import map_structure
 
 @dataclass(frozen=True, eq=False)
 class TableSource(Node):
-    """Node of the rows of a table, in order."""
+    """Node that yields the rows of a table in order."""
 
     rows: Table = field(repr=False)
 
@@ -81,7 +81,7 @@ class TableRows(RowStream):
 
 @dataclass(frozen=True, eq=False)
 class Elements(Node):
-    """Node of the elements of a nonempty tuple, such as the elements of a window."""
+    """Node that yields the elements of a nonempty tuple, such as those of a window."""
 
     elements: tuple[Nest, ...] = field(repr=False)
     # The specs of the elements; if None, the most specific specs that all elements conform to.

@@ -1,4 +1,4 @@
-"""Inference of specs from values and from results of functions, and the most specific spec of several."""
+"""Inference of specs from values and from results of functions, and their most specific common spec."""
 
 from __future__ import annotations
 
@@ -99,14 +99,14 @@ def _common_sizes(one: Sequence[int | None], other: Sequence[int | None]) -> lis
 
 
 def check_compatible(nodes: Sequence[Node]) -> None:
-    """Check that elements of nodes are compatible, unless the check would call user functions."""
+    """Check that the elements of nodes are compatible; nodes that run user code are not checked."""
     known = [node for node in nodes if not node.runs_user_code]
     if known:
         common_spec([node.element_spec for node in known])
 
 
 def doubled(example: Nest, specs: Nest) -> Nest:
-    """Return an example with unknown sizes doubled."""
+    """Return an example, doubled along the dimensions whose sizes are unknown in `specs`."""
     return map_structure(_doubled_leaf, example, specs)
 
 
@@ -118,7 +118,7 @@ def _doubled_leaf(leaf: Any, spec: Any) -> Any:
 
 
 def spec_of_answers(answers: Sequence[Nest], source: Node, function: Callable[[Nest], Nest]) -> Nest:
-    """Return the specs of the results of a function for the elements of a node.
+    """Return the specs of a function's results for the elements of `source`, inferred from `answers` for examples.
 
     If the specs of `source` have unknown sizes, the function is also called on an example of double size.
     """

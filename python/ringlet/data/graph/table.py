@@ -1,6 +1,6 @@
 """Tables: columns whose rows are elements, so that chains of operations become arithmetic on row numbers.
 
-A *table* has columns of one length; element ``i`` of its dataset is row ``i`` of every column, arranged
+A *table* has columns of equal length; element ``i`` of its dataset is row ``i`` of every column, arranged
 in the table's structure. Operations that only select and order elements (shuffle, repeat, take) then select and order
 row numbers, and a batch is one slice or one gather of each column, without a loop over elements.
 """
@@ -115,7 +115,6 @@ class RangeColumn:
         return self.spec.dtype.type(self._start + self._step * number)
 
     def rows(self, rows: Rows) -> Array:
-        """Return numbers as one read-only array."""
         numbers: Array = row_numbers(rows)
         if (self._start, self._step) != (0, 1):
             # Computed modulo 2**64, which is exact if the results fit into int64 or uint64.

@@ -70,7 +70,7 @@ class _Call:
 
 
 class _ThreadPool:
-    """State shared by the threads and the ThreadMap; threads do not reference the ThreadMap, which can be collected."""
+    """State shared by the threads and the ThreadMap; threads do not reference the ThreadMap, so it can be collected."""
 
     def __init__(self, function: Callable[[Any], Any], num_threads: int, name: str) -> None:
         self._function = function

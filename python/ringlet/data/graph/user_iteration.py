@@ -77,7 +77,7 @@ class Iteration(Stream):
         return state
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot; skip elements by reading them if the iterable cannot restore a position."""
+        """Restore a snapshot; if the iterable cannot restore its position, read and discard elements."""
         if state["is_closed"]:
             self.close()
         elif "place" in state:
@@ -109,8 +109,8 @@ class Iteration(Stream):
                 self._take()
             except StopIteration:
                 raise OutOfRangeError(
-                    f"this state was saved after {count} elements of {self._name}, but only {number} elements exist "
-                    "here. Pass an iterable that yields the same elements again."
+                    f"this state was saved after {count} elements of {self._name}, but this iterable yields only "
+                    f"{number}. Pass an iterable that yields the same elements again."
                 ) from None
 
 

@@ -49,8 +49,8 @@ def at(dataset: Dataset, index: int) -> Nest:
     Returns
     -------
     nest of arrays
-        The element. Only the source elements that it depends on are read. For this function, a `shuffle` has one random
-        order of all elements, for any buffer size, which differs from the order of an iteration. A `cache` reads all
+        The element. Only the source elements that it depends on are read. For a `shuffle`, this function uses one
+        random order of all elements, independent of the buffer size and of the order of iterations. A `cache` reads all
         elements at the first call.
 
     Raises
@@ -97,7 +97,7 @@ def _check(number: int, node: Node) -> None:
     if size < 0:
         kind = "infinite" if size == INFINITE_CARDINALITY else "unknown"
         raise FailedPreconditionError(
-            f"{type(node).__name__} has {kind} cardinality, which does not support random access. Apply take(count) or "
+            f"{type(node).__name__} has {kind} cardinality, so random access is not supported. Apply take(count) or "
             "assert_cardinality(count), or read the dataset in order."
         )
     _check_range(number, size)
@@ -117,7 +117,7 @@ def _of_batch(node: Any, number: int) -> Nest:
 def _of_cache(node: Any, number: int) -> Nest:
     if node.filename:
         raise NotImplementedError(
-            "random access is not implemented for a Cache in a file. Use cache() without a file name."
+            "random access is not implemented for a cache in a file. Use cache() without a file name."
         )
     if node.from_row_zero:
         return _element(node.input, number)

@@ -82,7 +82,7 @@ def batch(
 
 @dataclass(frozen=True, eq=False)
 class Batch(ElementTransform):
-    """Node of batches of `batch_size` consecutive elements."""
+    """Node that stacks `batch_size` consecutive elements into a batch."""
 
     batch_size: int
     drop_remainder: bool
@@ -140,7 +140,7 @@ class Batch(ElementTransform):
 
 
 def num_batches(size: int, batch_size: int, drop_remainder: bool) -> int:
-    """Return the number of batches of `size` elements; a negative `size`, which is a special value, is unchanged."""
+    """Return the number of batches of `size` elements; a negative `size`, a special value, is returned unchanged."""
     if size < 0:
         return size
     return size // batch_size if drop_remainder else -(-size // batch_size)
@@ -183,7 +183,7 @@ class BatchRows(MappedStream[Rows]):
 
 
 class BatchBlocks(UnaryStream):
-    """Stream of batches that the input returns, such as rows of a columnar file."""
+    """Stream of batches that the input assembles itself, such as rows of a columnar file."""
 
     def __init__(self, source: Any, batch_size: int, least: int) -> None:
         super().__init__(source)
@@ -214,7 +214,7 @@ class Groups(UnaryStream):
 
 
 class BatchElements(MappedStream[list[Nest]]):
-    """Stream of batches of any elements; `make` returns a batch for a list of elements."""
+    """Stream of batches of any elements; `make` converts a list of elements to a batch."""
 
     def __init__(
         self,

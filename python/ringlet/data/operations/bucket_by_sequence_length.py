@@ -40,8 +40,8 @@ def bucket_by_sequence_length(  # noqa: PLR0917 - the arguments are TensorFlow's
     padded_shapes, padding_values : optional
         As in `padded_batch`.
     pad_to_bucket_boundary : bool, default False
-        Whether to pad sizes that are unknown in the spec to one less than the boundary of the bucket, instead of to the
-        longest element of the batch.
+        Whether to pad sizes that are unknown in the spec to one less than the upper boundary of the bucket, instead of
+        to the longest element of the batch.
     no_padding : bool, default False
         Whether to batch without padding.
     drop_remainder : bool, default False

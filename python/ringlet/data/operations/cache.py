@@ -44,7 +44,7 @@ def cache(self: Dataset, filename: Any = "", name: str | None = None) -> Dataset
 
     Notes
     -----
-    An iteration that ends early, or in which an element raised an exception, stores no cache. If two iterations start
+    An iteration that ends early, or in which an element raised an exception, stores nothing. If two iterations start
     before one is complete, each computes its own elements, but only one of them writes the file, even if they are in
     different processes.
 
@@ -65,7 +65,7 @@ def cache(self: Dataset, filename: Any = "", name: str | None = None) -> Dataset
 
 @dataclass(frozen=True, eq=False)
 class Cache(Transformation):
-    """Node that stores the elements of its input in a file; in memory if the file name is empty."""
+    """Node that stores the elements of its input in a file, or in memory if `filename` is empty."""
 
     filename: str
     # The stores in memory. Copies of the node in rewritten graphs share a store if their inputs are equal except for
@@ -74,7 +74,7 @@ class Cache(Transformation):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Whether elements are stored in a file; the path may change between saving and restoring."""
+        """Only whether there is a file: its path may change between saving and restoring."""
         return {"file": bool(self.filename)}
 
     @property

@@ -66,7 +66,7 @@ def choose_from_datasets(
 
 
 def nodes_of(datasets: Sequence[Dataset]) -> tuple[Node, ...]:
-    """Return the nodes of datasets with elements of the same structure and dtypes."""
+    """Return the nodes of datasets; raise TypeError if their elements are known to be incompatible."""
     found = [node_of(dataset) for dataset in datasets]
     if not found:
         raise ValueError("datasets must not be empty. Pass at least one dataset.")
@@ -79,7 +79,7 @@ def nodes_of(datasets: Sequence[Dataset]) -> tuple[Node, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Choose(Node):
-    """Node that takes each element from the input that a choice selects."""
+    """Node that takes each element from the input selected by `choice`."""
 
     choice: Node
     parts: tuple[Node, ...]

@@ -59,7 +59,7 @@ def concatenate(self: Dataset, dataset: Dataset, name: str | None = None) -> Dat
 
 @dataclass(frozen=True, eq=False)
 class Concatenate(Node):
-    """Node of the elements of `first`, followed by the elements of `second`."""
+    """Node that yields the elements of `first`, then those of `second`."""
 
     first: Node
     second: Node
@@ -154,7 +154,7 @@ class JoinedColumn:
 
 
 class ConcatenateRows(RowStream):
-    """Stream of the row numbers of one input, followed by the row numbers of another with an offset."""
+    """Stream of the row numbers of `first`, then those of `second` plus the offset `second_from`."""
 
     def __init__(self, first: RowStream, second: RowStream, second_from: int) -> None:
         self._first: RowStream | None = first
@@ -194,7 +194,7 @@ class ConcatenateRows(RowStream):
 
 
 class ConcatenateElements(Stream):
-    """Stream of the elements of a stream and then of a node, which is opened at the end of the stream."""
+    """Stream of the elements of `first`, then of `second`, which is opened when `first` ends."""
 
     def __init__(self, first: Stream, second: Node, context: IterationContext) -> None:
         self._input: Stream | None = first  # None if this stream is closed

@@ -59,6 +59,6 @@ def counter(
 
 @dataclass(frozen=True, eq=False)
 class Counter(TableSource):
-    """Node of an infinite sequence of numbers: the rows of a table of the maximum length."""
+    """Node that yields infinitely many numbers: the rows of a table of the maximum length."""
 
     cardinality = INFINITE_CARDINALITY

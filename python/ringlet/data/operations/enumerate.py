@@ -57,7 +57,7 @@ def enumerate(self: Dataset, start: int = 0, name: str | None = None) -> Dataset
 
 @dataclass(frozen=True, eq=False)
 class Enumerate(Transformation):
-    """Node of pairs of a number and an element."""
+    """Node that pairs every element with its number."""
 
     start: int
 
@@ -75,7 +75,7 @@ class Enumerate(Transformation):
 
     @cached_property
     def table(self) -> Table | None:
-        """A column of numbers and the columns of the input, if the input yields its rows from the first."""
+        """A column of numbers and the columns of the input, if the input yields its table from row 0; else None."""
         table = self.input.table
         if table is None or not self.input.from_row_zero:
             return None
@@ -98,7 +98,7 @@ class Enumerate(Transformation):
 
 
 class EnumerateElements(InputStream):
-    """Stream of pairs of a number and an element of its input. A failed element consumes its number."""
+    """Stream of pairs of a number and an element. A failed element consumes its number."""
 
     SAVED = ("next",)
 

@@ -51,7 +51,7 @@ def filter(self: Dataset, predicate: Callable[..., Any], name: str | None = None
 
 @dataclass(frozen=True, eq=False)
 class Filter(ElementTransform):
-    """Node of the elements for which a predicate is true."""
+    """Node that keeps the elements for which a predicate is true."""
 
     predicate: Callable[..., Any]
 
@@ -78,7 +78,7 @@ class PredicateStream(InputStream):
         answer = self._predicate(number, *spread(element))
         if answer is True or answer is False:
             return bool(answer)
-        return as_bool(answer, self._predicate.where("did not return a bool:", number) + ":")
+        return as_bool(answer, self._predicate.where("did not return a bool", number) + ":")
 
 
 class FilterElements(PredicateStream):

@@ -1,4 +1,4 @@
-"""Dataset.fingerprint: a hash of the elements of a dataset."""
+"""Dataset.fingerprint: a hash of the operations and data of a dataset."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _tokens: WeakKeyDictionary[Node, bytes] = WeakKeyDictionary()
 
 
 def fingerprint(self: Dataset) -> np.uint64:
-    """Return a number that is the same for datasets with the same elements (``tf.data.Dataset.fingerprint``).
+    """Return a hash that is equal only for datasets with equal elements (``tf.data.Dataset.fingerprint``).
 
     Returns
     -------

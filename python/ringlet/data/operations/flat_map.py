@@ -55,7 +55,7 @@ def flat_map(self: Dataset, map_func: Callable[..., Dataset], name: str | None =
 
 @dataclass(frozen=True, eq=False)
 class FlatMap(ElementTransform):
-    """Node of the elements of the datasets that a function returns for each element."""
+    """Node that concatenates the datasets ``function(element)``."""
 
     function: Callable[..., Dataset]
     parameter: ClassVar[str] = "map_func"

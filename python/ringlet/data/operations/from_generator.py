@@ -41,8 +41,8 @@ def from_generator(  # noqa: PLR0917 - the arguments are TensorFlow's
     output_types : dtype or nest of dtypes, optional
         The dtypes of the components. Pass this or `output_signature`.
     output_shapes : shape or nest of shapes, optional
-        Shapes in the structure of `output_types`: sequences of int or None; None as a shape if the number of dimensions
-        is unknown. By default, all shapes are unknown.
+        Shapes in the structure of `output_types`: sequences of int or None; a shape of None means an unknown number of
+        dimensions. By default, all shapes are unknown.
     args : sequence of array_like, optional
         Arguments of `generator`, converted to read-only arrays, NumPy scalars and text.
     output_signature : TensorSpec or nest of TensorSpec, optional
@@ -130,7 +130,7 @@ def _dtype(value: DTypeLike) -> np.dtype[Any]:
 
 @dataclass(frozen=True, eq=False)
 class GeneratorSource(Node):
-    """Node of the values of ``generator(*arguments)``, with the structure and the dtypes of a signature."""
+    """Node that yields the values of ``generator(*arguments)``, with the structure and dtypes of a signature."""
 
     generator: Callable[..., Iterable[Any]]
     arguments: tuple[Any, ...]

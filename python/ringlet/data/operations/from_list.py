@@ -64,7 +64,7 @@ def from_list(cls: type[Dataset], elements: Any, name: str | None = None) -> Dat
 
 @dataclass(frozen=True, eq=False)
 class ListSource(IterableSource):
-    """Node whose elements are the elements of a list; their sizes may differ."""
+    """Node that yields the elements of a list; their sizes may differ."""
 
     spec: Nest = field(default=None, repr=False)
 

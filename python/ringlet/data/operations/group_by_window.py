@@ -83,14 +83,14 @@ def group_by_window(  # noqa: PLR0917 - the arguments are TensorFlow's
 
 @dataclass(frozen=True, eq=False)
 class GroupByWindow(FlatMap):
-    """Node of the elements of the datasets that a function returns for keys and windows."""
+    """Node that concatenates the datasets ``function(key, window)``."""
 
     parameter: ClassVar[str] = "reduce_func"
 
 
 @dataclass(frozen=True, eq=False)
 class WindowGroups(ElementTransform):
-    """Node of pairs of a key and a window of elements with this key."""
+    """Node that yields pairs of a key and a window, a dataset of elements with this key."""
 
     key_func: Callable[..., Any]
     size: int | Callable[[Any], Any] | None

@@ -41,7 +41,7 @@ def ignore_errors(self: Dataset, log_warning: bool = False, name: str | None = N
 
 @dataclass(frozen=True, eq=False)
 class IgnoreErrors(ElementTransform):
-    """Node of the elements of its input that raise no exception."""
+    """Node that drops the elements of its input that raise an exception."""
 
     log_warning: bool
 
@@ -52,7 +52,7 @@ class IgnoreErrors(ElementTransform):
 
 
 class IgnoreErrorsElements(InputStream):
-    """Stream of the elements of its input, except elements that raise an exception."""
+    """Stream of its input without the elements that raise an exception."""
 
     def __next__(self) -> Nest:
         while True:

@@ -35,7 +35,7 @@ def interleave(  # noqa: PLR0917 - the arguments are TensorFlow's
     map_func : callable
         Takes an element, unpacked into arguments if it is a tuple. Returns a Dataset.
     cycle_length : int, optional
-        Number of datasets open at the same time; 4 by default, or with AUTOTUNE.
+        Number of datasets open at the same time; 4 by default and with AUTOTUNE.
     block_length : int, default 1
         Number of consecutive elements from each dataset.
     num_parallel_calls : int, optional
@@ -92,7 +92,7 @@ class Interleave(FlatMap):
 
     @property
     def cardinality(self) -> int:
-        """UNKNOWN_CARDINALITY, but INFINITE_CARDINALITY for an infinite input with threads, as in TensorFlow."""
+        """INFINITE_CARDINALITY for an infinite input read in threads, else UNKNOWN_CARDINALITY, as in TensorFlow."""
         is_endless = self.input.cardinality == INFINITE_CARDINALITY
         return INFINITE_CARDINALITY if is_endless and self.num_parallel_calls is not None else UNKNOWN_CARDINALITY
 

@@ -63,7 +63,7 @@ def load(  # noqa: PLR0917 - the arguments are TensorFlow's
     NotFoundError
         If no dataset is saved in the folder.
     InvalidArgumentError
-        If `element_spec` differs from the saved specs.
+        If `element_spec` differs from the saved specs, or neither is known.
     TypeError
         If `reader_func` is not callable, or does not return a dataset.
     DataLossError
@@ -94,8 +94,8 @@ def load(  # noqa: PLR0917 - the arguments are TensorFlow's
 def _checked_spec(folder: str, saved: Nest, given: Nest) -> Nest:
     if saved is None and given is None:
         raise InvalidArgumentError(
-            f"elements of {folder} hold objects of classes that are not saved with them. Pass element_spec=, the "
-            "element_spec of the dataset that was saved."
+            f"the element_spec of the dataset in {folder} could not be saved. Pass element_spec=, the specs of the "
+            "original dataset."
         )
     if saved is None or given is None:
         return saved if given is None else given
@@ -114,7 +114,7 @@ def _checked_spec(folder: str, saved: Nest, given: Nest) -> Nest:
 def read_shards(
     cls: type[Dataset], manifest: Manifest, spec: Nest, reader_func: Callable[[Dataset], Dataset] | None
 ) -> Dataset:
-    """Return the dataset that `reader_func` returns for shards; by default, elements of the shards in turn."""
+    """Return the dataset that `reader_func` returns for the shards; by default, interleave the shards."""
     shards = tuple(cls(SavedShard(manifest.folder, n, count, spec)) for n, count in manifest.shards.items())
     if reader_func is None:
         if len(shards) == 1:
@@ -139,7 +139,7 @@ def _same(shard: Dataset) -> Dataset:
 
 @dataclass(frozen=True, eq=False)
 class SavedShard(Node):
-    """Node of the elements of one shard."""
+    """Node that yields the elements of one shard."""
 
     folder: str
     number: int

@@ -29,7 +29,7 @@ def map(  # noqa: PLR0917 - the arguments are TensorFlow's
     use_unbounded_threadpool: bool = False,
     name: str | None = None,
 ) -> Dataset:
-    """Apply ``map_func(element)`` to every element, in order.
+    """Apply `map_func` to every element, in order.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def call(function: Callable[..., Nest], element: Nest) -> Nest:
 
 @dataclass(frozen=True, eq=False)
 class Map(ElementTransform):
-    """Node of ``function(element)`` for every element."""
+    """Node that yields ``function(element)`` for every element."""
 
     function: Callable[..., Nest]
     num_parallel_calls: int | None = None
@@ -112,7 +112,7 @@ class Map(ElementTransform):
 
     @cached_property
     def examples(self) -> tuple[Nest, ...]:
-        """Results of the function for the examples of the input, without later examples for which it fails."""
+        """Results of the function for the examples of the input, except later ones for which it fails."""
         found = [self.example]
         for example in self.input.examples[1:]:
             with suppress(Exception):  # the error occurs again when the element is computed

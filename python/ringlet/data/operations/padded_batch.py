@@ -81,7 +81,7 @@ def padded_batch(  # noqa: PLR0917 - the arguments are TensorFlow's
 
 @dataclass(frozen=True, eq=False)
 class PaddedBatch(ElementTransform):
-    """Node of padded batches of `batch_size` consecutive elements."""
+    """Node that pads and stacks `batch_size` consecutive elements."""
 
     batch_size: int
     drop_remainder: bool

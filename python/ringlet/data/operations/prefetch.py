@@ -95,7 +95,7 @@ _END = object()
 
 
 class _Channel:
-    """State shared by the thread and the stream; the thread does not reference the stream, so it can be collected."""
+    """State shared by thread and stream; the thread does not reference the stream, so that it can be collected."""
 
     def __init__(self, stream: Stream, size: int) -> None:
         self.stream = stream

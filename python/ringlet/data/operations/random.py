@@ -76,7 +76,7 @@ class Seeded:
 
 @dataclass(frozen=True, eq=False)
 class RandomNumbers(Seeded, Node):
-    """Node of random int64: positions drawn by weights; without weights, numbers below ``2**32``."""
+    """Node that yields random int64: positions drawn by weights; without weights, numbers below ``2**32``."""
 
     weights: Sequence[float] | None
     entropy: Any

@@ -39,8 +39,8 @@ def range(cls: type[Dataset], *args: int, output_type: DTypeLike = np.int64, nam
     Raises
     ------
     InvalidArgumentError
-        If the step is zero, a number does not fit into `output_type`, or there are more than ``sys.maxsize`` numbers.
-        Floats are limited to the range of int64 and rounded if necessary.
+        If the step is zero, `output_type` is not a dtype of integers or floats, a number does not fit into it, or there
+        are more than ``sys.maxsize`` numbers. Floats are limited to the range of int64 and rounded if necessary.
     TypeError
         If an argument is not an integer, or the number of arguments is not one, two or three.
 

@@ -103,7 +103,7 @@ class Rebatch(ElementTransform):
 
     @property
     def element_spec(self) -> Nest:
-        """The specs of the input with a different first size, which is known if all batches have the same size."""
+        """The specs of the input with the new batch size, which is known if all batches have the same size."""
         rows = self._known_rows()
         size = self.sizes[0] if len(set(self.sizes)) == 1 else None
         if size is not None and not self.drop_remainder and (rows is None or rows % size):

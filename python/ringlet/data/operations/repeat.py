@@ -54,7 +54,7 @@ def repeat(self: Dataset, count: int | None = None, name: str | None = None) -> 
 
 @dataclass(frozen=True, eq=False)
 class Repeat(Transformation):
-    """Node of all elements, repeated `count` times; a count of -1 repeats infinitely."""
+    """Node that repeats its input `count` times, or infinitely if `count` is -1."""
 
     count: int
 

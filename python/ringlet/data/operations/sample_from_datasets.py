@@ -109,7 +109,7 @@ class Sample(Choose):
 
 @dataclass(frozen=True, eq=False)
 class Draws(Node):
-    """Node of positions drawn by weights; an input yields the weights of each draw."""
+    """Node that yields randomly drawn positions; `weights` yields the weights for each draw."""
 
     weights: Node
     numbers: Node

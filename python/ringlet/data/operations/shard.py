@@ -37,7 +37,7 @@ def shard(self: Dataset, num_shards: int, index: int, name: str | None = None) -
     Raises
     ------
     InvalidArgumentError
-        If `num_shards` is not positive, or `index` is not less than `num_shards`.
+        If `num_shards` is not positive, or `index` is not from 0 to ``num_shards - 1``.
     FailedPreconditionError
         During iteration, if a hint was not replaced by a strategy.
 
@@ -71,7 +71,7 @@ def shard(self: Dataset, num_shards: int, index: int, name: str | None = None) -
 
 @dataclass(frozen=True, eq=False)
 class Shard(Transformation):
-    """Node of every `num_shards`-th element, starting with element `index`.
+    """Node that yields every `num_shards`-th element, starting with element `index`.
 
     With `fills_all`, set by auto-sharding, a shard with an element checks that every other shard has an element too.
     """
@@ -99,7 +99,6 @@ class Shard(Transformation):
 
     @property
     def in_order(self) -> bool:
-        """True only for a single shard."""
         return self.num_shards == 1 and self.input.in_order
 
     def open_rows(self, context: IterationContext) -> RowStream:

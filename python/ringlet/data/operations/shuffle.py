@@ -94,7 +94,7 @@ def shuffle(
 
 @dataclass(frozen=True, eq=False)
 class Shuffle(Seeded, Transformation):
-    """Node of all elements in a random order, drawn from a buffer."""
+    """Node that yields all elements in random order, drawn from a buffer."""
 
     buffer_size: int
     entropy: Any
@@ -103,7 +103,6 @@ class Shuffle(Seeded, Transformation):
 
     @property
     def in_order(self) -> bool:
-        """True only for a buffer of one element, which keeps the order."""
         return self.buffer_size == 1 and self.input.in_order
 
     @property
@@ -113,7 +112,7 @@ class Shuffle(Seeded, Transformation):
 
     @cached_property
     def order(self) -> Numbers:
-        """A random order of all elements for access by number; the same at every call."""
+        """A random order of all elements for random access (`at`); the same at every call."""
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence(self.entropy))).permutation(self.cardinality)
 
     def open_rows(self, context: IterationContext) -> RowStream:
@@ -128,7 +127,7 @@ class Shuffle(Seeded, Transformation):
 
 
 def refill_slots(buffer: Numbers, slots: Numbers, incoming: Numbers) -> Numbers:
-    """Return the contents of consecutive slots; each slot is refilled immediately with the next incoming number.
+    """Return the contents of `slots`, read in sequence; each slot is refilled at once with the next incoming number.
 
     Equals ``for slot, number in zip(slots, incoming): out.append(buffer[slot]); buffer[slot] = number`` without the
     loop: the content of a slot is the number from its previous draw, or its initial content.

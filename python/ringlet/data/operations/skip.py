@@ -66,7 +66,7 @@ class CountedElements(InputStream):
 
 @dataclass(frozen=True, eq=False)
 class Skip(Transformation):
-    """Node of all elements after the first `count`; no elements if `count` is -1."""
+    """Node that skips the first `count` elements, or all elements if `count` is -1."""
 
     count: int
 

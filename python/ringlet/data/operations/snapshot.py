@@ -34,8 +34,8 @@ def snapshot(  # noqa: PLR0917 - the arguments are TensorFlow's
     Parameters
     ----------
     path : str or path
-        A folder, with subfolders for pipelines of different operations, sizes or settings. Functions and the values of
-        arrays are not compared. Delete the folder when they change.
+        A folder, with subfolders for pipelines that differ in operations, sizes or settings. Functions and the values
+        of arrays are not compared. Delete the folder when they change.
     compression : str, optional
         As in `save`. ``"AUTO"``, the default, does not compress.
     reader_func : callable, optional
@@ -77,7 +77,7 @@ def snapshot(  # noqa: PLR0917 - the arguments are TensorFlow's
 
 @dataclass(frozen=True, eq=False)
 class Snapshot(ElementTransform):
-    """Node of the elements of its input, saved in a folder by the first iteration."""
+    """Node that saves the elements of its input in a folder in the first iteration."""
 
     path: str
     level: int

@@ -43,7 +43,7 @@ def take(self: Dataset, count: int, name: str | None = None) -> Dataset:
 
 @dataclass(frozen=True, eq=False)
 class Take(Transformation):
-    """Node of the first `count` elements."""
+    """Node that keeps the first `count` elements."""
 
     count: int
 
@@ -76,7 +76,7 @@ class TakeRows(CountedRows):
 
 
 class TakeElements(CountedElements):
-    """Stream of the first elements of its input, which is closed after the last of these elements."""
+    """Stream of the first elements of its input; closes the input after them."""
 
     def __next__(self) -> Nest:
         if self._left == 0:

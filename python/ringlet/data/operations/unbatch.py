@@ -27,7 +27,7 @@ def unbatch(self: Dataset, name: str | None = None) -> Dataset:
     Returns
     -------
     Dataset
-        Rows are views of their arrays. The cardinality is known if the first size of all elements is known.
+        Rows are views of their arrays. The cardinality is known if the specs determine the number of rows.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def _common_rows(specs: list[TensorSpec]) -> int | None:
 
 @dataclass(frozen=True, eq=False)
 class Unbatch(ElementTransform):
-    """Node whose elements are the rows of the input's elements."""
+    """Node that splits the elements of its input into rows."""
 
     @property
     def cardinality(self) -> int:
@@ -79,7 +79,7 @@ class Unbatch(ElementTransform):
 
     @property
     def element_spec(self) -> Nest:
-        """The specs of the input without their first size."""
+        """The specs of the input without the first dimension."""
         return map_structure(row_spec, self.input.element_spec)
 
     @property

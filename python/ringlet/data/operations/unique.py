@@ -47,7 +47,7 @@ def unique(self: Dataset, name: str | None = None) -> Dataset:
 
 @dataclass(frozen=True, eq=False)
 class Unique(ElementTransform):
-    """Node of the distinct elements of its input."""
+    """Node that drops elements equal to an earlier element."""
 
     cardinality = UNKNOWN_CARDINALITY
 
@@ -56,7 +56,7 @@ class Unique(ElementTransform):
 
 
 class UniqueElements(InputStream):
-    """Stream of the elements of its input that are not equal to an earlier element."""
+    """Stream of its input without elements equal to an earlier element."""
 
     def __init__(self, node: Unique, context: IterationContext) -> None:
         super().__init__(node, context)

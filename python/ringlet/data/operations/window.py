@@ -73,7 +73,7 @@ def window(  # noqa: PLR0917 - the arguments are TensorFlow's
 
 @dataclass(frozen=True, eq=False)
 class Window(ElementTransform):
-    """Node of windows of elements, which are datasets."""
+    """Node that groups consecutive elements into windows, which are datasets."""
 
     size: int
     shift: int

@@ -45,7 +45,7 @@ def with_options(self: Dataset, options: Options, name: str | None = None) -> Da
 
 
 def options(self: Dataset) -> Options:
-    """Return the options of this dataset and its inputs as an immutable object.
+    """Return the options of this dataset and its inputs as a read-only object.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def options(self: Dataset) -> Options:
 
 @dataclass(frozen=True, eq=False)
 class WithOptions(Transformation):
-    """Node of the elements of its input, with options for the whole graph."""
+    """Node that sets options for the whole graph; it does not change the elements."""
 
     options: Options = field(default_factory=Options)
 

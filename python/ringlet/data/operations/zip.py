@@ -76,7 +76,7 @@ def _refuse_lists(nest: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Zip(Node):
-    """Node of the corresponding elements of several nodes, combined in one structure."""
+    """Node that combines the corresponding elements of several nodes in one structure."""
 
     parts: tuple[Node, ...]
     shape: PyTreeSpec
@@ -115,7 +115,7 @@ class Zip(Node):
 
     @cached_property
     def table(self) -> Table | None:
-        """The columns of all inputs, if each input yields the rows of its table from the first row."""
+        """The columns of all inputs, if each input yields its table from row 0; else None."""
         tables = [part.table for part in self.parts if part.from_row_zero]
         known = [table for table in tables if table is not None]
         return zip_tables(self.shape, known, self.cardinality) if len(known) == len(self.parts) else None
@@ -142,7 +142,7 @@ class Zip(Node):
 def zip_tables(shape: PyTreeSpec, tables: Sequence[Table], cardinality: int) -> Table:
     """Return a table with the columns of several tables; `shape` has a leaf for each table.
 
-    The table is as long as the shortest table, but at most `cardinality` rows unless that is negative.
+    The table is as long as the shortest table, but at most `cardinality` rows unless `cardinality` is negative.
     """
     nest = unflatten(shape, [unflatten(table.shape, table.columns) for table in tables])
     columns, whole = flatten(nest)
@@ -177,8 +177,8 @@ class InputStreams(Stream):
 class ZipElements(InputStreams):
     """Stream of one element of each input, combined in one structure; ends when one input ends.
 
-    As in TensorFlow, the inputs after the input that ends are read once more, so that caches that also end become
-    complete.
+    When one input ends, the inputs after it are read once more, as in TensorFlow, so that their caches become complete
+    if they end too.
 
     An exception of one input is raised for the whole element. The other inputs advance too, so that elements still
     correspond.

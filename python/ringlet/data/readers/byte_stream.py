@@ -83,7 +83,7 @@ class ByteStream:
 
 
 class DecompressedStream(ByteStream):
-    """Stream of the decompressed bytes of a file, which may have several GZIP frames."""
+    """Stream of the decompressed bytes of a file, which may have several GZIP members."""
 
     __slots__ = ("_decompressor", "_frame", "_has_begun", "_input", "_is_at_end")
 
@@ -97,11 +97,9 @@ class DecompressedStream(ByteStream):
 
     @property
     def bytes_left(self) -> int | None:
-        """None, because the number is unknown."""
         return None
 
     def read_into(self, view: memoryview) -> int:
-        """Read the next bytes into the front of `view`, and return their number, which is zero only at the end."""
         while not self._is_at_end:
             if data := self._decompress(len(view)):
                 view[: len(data)] = data

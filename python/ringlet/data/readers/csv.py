@@ -119,7 +119,7 @@ class CsvReader(TableReader):
 
 
 class CsvBlocks(ArrowBlocks):
-    """Reader of the rows of one file."""
+    """Reader of the rows of one CSV file."""
 
     def __init__(self, name: str, reader: CsvReader) -> None:
         from pyarrow import ArrowException, csv

@@ -46,7 +46,7 @@ class CsvDataset(FileDataset):
         text) defines a column whose fields must not be empty. A value, or a list of one value, is the default for empty
         fields and determines the dtype of the column.
     compression_type : str, optional
-        ``"GZIP"`` or ``"ZLIB"``; None or empty for files that are not compressed.
+        ``"GZIP"`` or ``"ZLIB"``; None or empty for uncompressed files.
     buffer_size : int, optional
         Number of bytes to read at a time; None means 256 KiB. Longer records extend the buffer.
     header : bool, default False
@@ -204,7 +204,7 @@ def _positions(given: Any, name: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True, eq=False)
 class CsvFields(ElementTransform):
-    """Node of the values of records."""
+    """Node that converts records to elements."""
 
     columns: tuple[Column, ...] = field(repr=False)
     na_value: bytes
@@ -276,7 +276,7 @@ def _wrong(record: Record, what: str) -> InvalidArgumentError:
 
 
 class FieldElements(OneToOneStream):
-    """Stream of the values of the input's records."""
+    """Stream of elements converted from the records of its input."""
 
     def __init__(self, source: Stream, node: CsvFields) -> None:
         super().__init__(source)

@@ -42,7 +42,7 @@ class Dialect(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CsvRecords(FileReader):
-    """Node of the records of CSV files."""
+    """Node that yields the records of CSV files."""
 
     dialect: Dialect
     compression: str
@@ -53,7 +53,7 @@ class CsvRecords(FileReader):
 
 
 class RecordBlocks(FileBlocks):
-    """Reader of the records of one file; `offset` is the number of a record."""
+    """Reader of the records of one CSV file; `offset` counts records."""
 
     def __init__(self, name: str, dialect: Dialect, compression: str, size: int) -> None:
         self._name = name

@@ -38,7 +38,7 @@ def parse_example(
     serialized : sequence or array of bytes, shape (examples,)
         A single example is parsed as in `parse_single_example`.
     features : dict
-        Name of each feature: `FixedLenFeature`, `FixedLenSequenceFeature` or `VarLenFeature`.
+        A `FixedLenFeature`, `FixedLenSequenceFeature` or `VarLenFeature` for each name.
     example_names : object, optional
         Accepted for compatibility with TensorFlow; unused: errors state the number of the example.
     name : str, unused
@@ -52,8 +52,8 @@ def parse_example(
     Raises
     ------
     InvalidArgumentError
-        If a message is damaged, a feature without a default value is missing, or the values of a feature have a
-        different type or number.
+        If a message is damaged, a feature without a default value is missing, or the values of a feature have the
+        wrong type or number.
     TypeError
         If `serialized` does not hold bytes.
 
@@ -85,7 +85,7 @@ def parse_single_example(
     ----------
     serialized : bytes
     features : dict
-        Name of each feature: `FixedLenFeature`, `FixedLenSequenceFeature` or `VarLenFeature`.
+        A `FixedLenFeature`, `FixedLenSequenceFeature` or `VarLenFeature` for each name.
     example_names : object, unused
     name : str, unused
 
@@ -98,8 +98,8 @@ def parse_single_example(
     Raises
     ------
     InvalidArgumentError
-        If the message is damaged, a feature without a default value is missing, or the values of a feature have a
-        different type or number.
+        If the message is damaged, a feature without a default value is missing, or the values of a feature have the
+        wrong type or number.
     TypeError
         If `serialized` is not bytes.
 
@@ -234,7 +234,7 @@ def _counts(key: str, feature: FixedLenSequenceFeature, lengths: Array) -> tuple
 
 
 def _padded(values: Array, counts: Array, fill: Any) -> Array:
-    """Return stacked rows of lengths ``counts``, padded to the longest row."""
+    """Stack rows of the lengths `counts`, padded to the longest."""
     longest = int(counts.max()) if len(counts) else 0
     padded = np.full((len(counts), longest, *values.shape[1:]), fill, values.dtype)
     padded[np.arange(longest) < counts[:, None]] = values

@@ -24,7 +24,7 @@ KIND_DTYPES: dict[int, np.dtype[Any]] = {
 
 
 def feature_kind(dtype: DTypeLike) -> int:
-    """Return the kind of list for a dtype: int64, float32, or ``bytes`` (also written ``object`` or ``"string"``)."""
+    """Return the kind of values for a dtype: int64, float32, or ``bytes`` (also written ``object`` or ``"string"``)."""
     if dtype in (bytes, object, "string", "bytes"):
         return BYTES
     found = np.dtype(dtype)
@@ -110,8 +110,8 @@ class VarLenFeature:
 class FixedLenSequenceFeature:
     """A feature with any number of arrays of one shape (``tf.io.FixedLenSequenceFeature``).
 
-    `parse_single_example` returns these arrays as one array; `parse_example` pads each such array to the length of the
-    longest in the batch.
+    `parse_single_example` stacks these arrays in one array; `parse_example` pads the stacked arrays to the length of
+    the longest in the batch.
 
     Parameters
     ----------

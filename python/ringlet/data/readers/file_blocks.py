@@ -36,7 +36,7 @@ class FileBlocks(ABC):
 
     @abstractmethod
     def next_block(self) -> Sequence[Any]:
-        """Return the next elements; no elements at the end. Elements before damaged data are returned first."""
+        """Return the next elements, none at the end. Elements before damaged data are returned first."""
 
     def skip_to(self, offset: int) -> None:
         """Skip to the `offset` of a block of this file, a number of bytes by default; called before any read."""
@@ -71,7 +71,7 @@ class BlockBuffer:
 
     @property
     def offset(self) -> int:
-        """The offset of the first byte in the file."""
+        """Offset in the file of the first valid byte of the buffer."""
         return self._stream.offset - len(self)
 
     def fill(self) -> DataLossError | None:

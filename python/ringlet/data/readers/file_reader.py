@@ -50,7 +50,7 @@ def parallel_reads(num_parallel_reads: Any) -> int | None:
 class FileReader(ElementTransform):
     """Base class of nodes over the elements of files; the elements of the input are the file names.
 
-    With `num_parallel_reads`, this number of files is open at a time, and the files take turns, one element per turn.
+    With `num_parallel_reads`, that many files are open at a time and take turns, one element per turn.
     At the end of a file, the next file takes its place. Otherwise, files are read one after another.
     """
 
@@ -101,7 +101,7 @@ class FileReader(ElementTransform):
 
 
 class _Turn:
-    """The state of one of the open files that take turns; with `is_ahead`, a thread reads its next block."""
+    """One of the open files that take turns; with `is_ahead`, a thread reads its next block."""
 
     def __init__(self, is_ahead: bool) -> None:
         self.blocks: FileBlocks | None = None
@@ -196,7 +196,7 @@ class FileElements(InputStream):
         return self.__next__()
 
     def next_batch(self, count: int) -> tuple[Nest, int]:
-        """Return a batch of the next `count` elements, or fewer at the end, and their number; then None and 0."""
+        """Return a batch of the next `count` elements, or fewer at the end, and its size; (None, 0) after the end."""
         pieces: list[Any] = []
         size = 0
         while size < count and self._find():
@@ -218,7 +218,7 @@ class FileElements(InputStream):
         return False
 
     def _fill(self, turn: _Turn) -> bool:
-        """Fill the buffer of a turn if it is empty, or advance to the next turn; return whether it has elements."""
+        """Read the next block of a turn without elements; if none is left, advance the turn and return False."""
         if length_hint(turn.elements):
             return True
         if turn.blocks is None and not (self._has_names and self._open_next(turn)):

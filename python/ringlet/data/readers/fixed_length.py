@@ -29,7 +29,7 @@ class FixedLengthRecordDataset(FileDataset):
     buffer_size : int, optional
         Number of bytes to read at a time, but at least one record; None means 256 KiB.
     compression_type : str, optional
-        ``"GZIP"`` or ``"ZLIB"``; None or empty for files that are not compressed.
+        ``"GZIP"`` or ``"ZLIB"``; None or empty for uncompressed files.
     num_parallel_reads : int, optional
         Number of files read concurrently, in threads, with interleaved records. None reads one file
         after another; AUTOTUNE (-1) means 4.
@@ -38,15 +38,16 @@ class FixedLengthRecordDataset(FileDataset):
     Raises
     ------
     TypeError
-        If `filenames` holds no names, or a number of bytes is not an integer.
+        If `filenames` contains anything but names, or a number of bytes is not an integer.
     InvalidArgumentError
         If `record_bytes` is not positive, another number of bytes is negative, the compression is unknown, or
-        `num_parallel_reads` is neither positive nor AUTOTUNE; during iteration, if the size of a file does not match.
+        `num_parallel_reads` is neither positive nor AUTOTUNE; during iteration, if a file does not hold a whole
+        number of records.
     NotFoundError
         During iteration, if a file does not exist. After an error in a file, iteration continues with the next file.
     DataLossError
-        During iteration, if a file is damaged, or if the size of a compressed file does not match, which is detected at
-        the end of the file.
+        During iteration, if a file is damaged, or if a compressed file does not hold a whole number of
+        records, which is detected at its end.
 
     Examples
     --------
@@ -58,7 +59,7 @@ class FixedLengthRecordDataset(FileDataset):
 
     __slots__ = ()
 
-    def __init__(  # noqa: PLR0917 - as TensorFlow has them
+    def __init__(  # noqa: PLR0917 - the arguments are TensorFlow's
         self,
         filenames: FileNames,
         record_bytes: int,
@@ -146,7 +147,7 @@ class FixedLengthBlocks(FileBlocks):
         return [block[at : at + size] for at in range(0, len(block), size)]
 
     def _check_end(self) -> int:
-        """Return the number of remaining records at the end of the file."""
+        """Check the size of the file at its end; return the number of remaining records."""
         reader, left = self._reader, len(self._buffer)
         body = left - reader.footer_bytes
         if body < 0 or body % reader.record_bytes:

@@ -55,8 +55,8 @@ def make_csv_dataset(  # noqa: PLR0917 - the arguments are TensorFlow's
     column_names : sequence of str, optional
         The names of all columns. By default, the fields of the header record.
     column_defaults : sequence, optional
-        One item for each selected column, as in `CsvDataset`. By default, dtypes are the narrowest of int32,
-        int64, float32, float64 and text for the first rows, and empty fields are zero or empty text.
+        One item for each selected column, as in `CsvDataset`. By default, each dtype is the narrowest of
+        int32, int64, float32, float64 and text that holds the first rows; empty fields are zero or empty text.
     label_name : str, optional
         The column that becomes the second part of each element.
     select_columns : sequence of str or int, optional
@@ -70,6 +70,7 @@ def make_csv_dataset(  # noqa: PLR0917 - the arguments are TensorFlow's
     shuffle : bool, default True
         Whether to shuffle files and rows.
     shuffle_buffer_size : int, default 10000
+        Number of rows to draw from, as in `Dataset.shuffle`.
     shuffle_seed : int, optional
     prefetch_buffer_size : int, optional
         As in `Dataset.prefetch`.

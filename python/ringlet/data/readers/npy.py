@@ -134,7 +134,6 @@ class FilesColumn:
         return self._ends[file - 1] if file else 0
 
     def row(self, number: int) -> Any:
-        """Return one row: a read-only view, or a scalar if the array is a vector."""
         file = bisect_right(self._ends, number)
         return self._columns[file].row(number - self._begin(file))
 

@@ -93,7 +93,7 @@ class ParquetReader(TableReader):
 
 
 class ParquetBlocks(ArrowBlocks):
-    """Reader of the rows of one file."""
+    """Reader of the rows of one Parquet file."""
 
     def __init__(self, name: str, columns: tuple[str, ...] | None, fill_null: Any) -> None:
         import pyarrow.parquet

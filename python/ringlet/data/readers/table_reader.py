@@ -1,4 +1,4 @@
-"""Base classes of readers of tables: rows as dictionaries, batches as slices of columns."""
+"""Base classes of table readers: rows as dictionaries, batches as slices of columns."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _zeros(spec: TensorSpec) -> Any:
 
 
 class ArrowBlocks(FileBlocks):
-    """Base class of readers of one file from Arrow batches."""
+    """Base class of readers that read one file in Arrow batches."""
 
     def __init__(self, name: str, fill_null: Any) -> None:
         self.name = name
@@ -100,7 +100,7 @@ class ArrowBlocks(FileBlocks):
 
     @abstractmethod
     def _start(self, row: int) -> tuple[Any, int]:
-        """Return an iterator of batches that starts at or before this row, and the number of its first row."""
+        """Return an iterator over batches from this row or an earlier one, and the number of the first row in them."""
 
     @abstractmethod
     def _next_batch(self) -> Any:

@@ -23,7 +23,7 @@ class TextLineDataset(FileDataset):
     ----------
     filenames : str, path, sequence of these, or Dataset of names
     compression_type : str, optional
-        ``"GZIP"`` or ``"ZLIB"``; None or empty for files that are not compressed.
+        ``"GZIP"`` or ``"ZLIB"``; None or empty for uncompressed files.
     buffer_size : int, optional
         Number of bytes to read at a time; None means 256 KiB. Longer lines use as much memory as needed.
     num_parallel_reads : int, optional
@@ -34,7 +34,7 @@ class TextLineDataset(FileDataset):
     Raises
     ------
     TypeError
-        If `filenames` holds no names.
+        If `filenames` contains anything but names.
     InvalidArgumentError
         If the compression is unknown, or `num_parallel_reads` is neither positive nor AUTOTUNE.
     NotFoundError

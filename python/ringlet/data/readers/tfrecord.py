@@ -30,7 +30,7 @@ class TFRecordDataset(FileDataset):
     ----------
     filenames : str, path, sequence of these, or Dataset of names
     compression_type : str, optional
-        ``"GZIP"`` or ``"ZLIB"``; None or empty for files that are not compressed. Any other text means no compression
+        ``"GZIP"`` or ``"ZLIB"``; None or empty for uncompressed files. Any other text means no compression
         and logs a warning, as in TensorFlow.
     buffer_size : int, optional
         Number of bytes to read at a time; None means 256 KiB. Larger records use as much memory as needed.
@@ -42,7 +42,7 @@ class TFRecordDataset(FileDataset):
     Raises
     ------
     TypeError
-        If `filenames` holds no names.
+        If `filenames` contains anything but names.
     InvalidArgumentError
         If `num_parallel_reads` is neither positive nor AUTOTUNE.
     NotFoundError
@@ -102,7 +102,7 @@ class RecordReader(FileReader):
 
 
 class RecordBlocks(FileBlocks):
-    """Reader of the records of one file."""
+    """Reader of the records of one TFRecord file."""
 
     def __init__(self, name: str, compression: str, size: int) -> None:
         self._name = name

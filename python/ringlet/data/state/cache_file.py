@@ -1,8 +1,8 @@
 """Cache files: records of elements with checksums.
 
-A file is an eight-byte signature, a record for each element, and a last record without memory whose header is the
-number of elements. A file without the last record is truncated. A record is the length of its header, the length of its
-memory and a CRC-32 of both parts, in little-endian numbers, and then these parts (see
+A file consists of an eight-byte signature, a record for each element, and a last record, whose header is the number of
+elements and whose memory is empty. A file without the last record is truncated. A record consists of the sizes of its
+header and memory and a CRC-32 of both, as little-endian numbers, then the header and the memory (see
 `ringlet.data.state.state_codec`). A file is written under a temporary name and renamed when it is complete.
 """
 

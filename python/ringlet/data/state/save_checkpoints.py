@@ -12,7 +12,7 @@ from ringlet.errors import DataLossError, FailedPreconditionError
 
 
 class SaveCheckpoints:
-    """The checkpoints described by `checkpoint_args`, which are arguments of ``tf.train.CheckpointManager``."""
+    """The checkpoints of a `Dataset.save`; its `checkpoint_args` are those of ``tf.train.CheckpointManager``."""
 
     def __init__(
         self,

@@ -46,7 +46,7 @@ def save_elements(elements: Sequence[Nest]) -> State:
 
 
 def load_elements(state: State, node: Node) -> list[Nest]:
-    """Decode the result of `save_elements`, with read-only arrays; `node` has their structure."""
+    """Decode the result of `save_elements`, with read-only arrays; `node` yields elements of the same structure."""
     if "columns" in state:
         leaves, shape = flatten(_loaded(state["columns"]))
         return [unflatten(shape, [leaf[row] for leaf in leaves]) for row in range(state["count"])]
@@ -68,7 +68,7 @@ def load_element(state: State, node: Node) -> Nest:
 
 
 def save_value(value: Any) -> State:
-    """Encode a nest of tuples, lists and dictionaries of plain values and arrays as a state."""
+    """Encode plain values and arrays, nested in tuples, lists and dictionaries, as a state."""
     try:
         return {"value": _saved(value)}
     except _NotPlain:

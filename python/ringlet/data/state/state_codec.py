@@ -1,7 +1,7 @@
 """Binary encoding of states such as results of `save_element`; decoding runs no code.
 
 A packed state is a JSON header followed by the memory of its arrays and bytes, in the order of the header. Dictionaries
-are ``{"d": {...}}``, bytes ``{"b": size}``, arrays ``{"a": [dtype, shape]}`` and NumPy's scalars ``{"s": dtype}``;
+are ``{"d": {...}}``, bytes ``{"b": size}``, arrays ``{"a": [dtype, shape]}`` and NumPy scalars ``{"s": dtype}``;
 lists, text, numbers, booleans and None are plain JSON.
 """
 

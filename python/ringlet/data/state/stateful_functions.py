@@ -1,7 +1,7 @@
 """Detection of variables and random number generators that the code of a function uses.
 
-The code is inspected but not run: the names of globals, the closure and the bound object of the function are followed
-through attributes, as in ``np.random.normal`` or ``self.rng``, and through functions of the same package. References
+The code is inspected but not run. The search starts at the globals, closure variables and bound object that the code
+uses, and follows attributes, as in ``np.random.normal`` or ``self.rng``, and functions of the same package. References
 through containers or compiled code are not detected.
 """
 
@@ -74,7 +74,7 @@ def _kind(value: Any, name: str) -> str | None:
 
 
 def _reached(function: types.FunctionType, bound: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the paths and values of names and attribute chains in the code."""
+    """Yield the path, such as ``self.rng``, and the value of each name and attribute chain in the code."""
     names: dict[str, Any] = {**vars(builtins), **function.__globals__}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
         try:

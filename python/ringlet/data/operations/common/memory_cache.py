@@ -115,14 +115,14 @@ class CachedElements(Stream):
         return element
 
     def close(self) -> None:
-        """Close the input; discard incomplete elements."""
+        """Close the input, and discard the elements of an incomplete iteration."""
         self._is_closed = True
         self._kept = []
         if self._input is not None:
             self._input.close()
 
     def get_state(self) -> State:
-        """Return the position and the beginning of the input; if nothing is stored, the current state of the input."""
+        """Return the position and the beginning of the input; if nothing is stored, its current state instead."""
         if self._is_closed:
             return {"at": None, "begun": None, "keeps": False}
         begun = self._begun
@@ -138,7 +138,7 @@ class CachedElements(Stream):
 
 
 class CachedRows(RowStream):
-    """Stream of the row numbers of a cache, which are computed or read; parameters as for `CachedElements`."""
+    """Stream of the row numbers of a cache, which are computed or read."""
 
     def __init__(self, cache: Transformation, context: IterationContext, store: Store) -> None:
         self._cache = cache

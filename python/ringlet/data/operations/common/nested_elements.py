@@ -37,7 +37,7 @@ class DatasetFunction(UserFunction):
         super().__init__(function, name)
 
     def node(self, answer: Any, number: int = 0) -> Node:
-        """Return the node of the dataset `answer`; raise TypeError for other results of the function."""
+        """Return the node of the dataset `answer`; raise TypeError if it is not a dataset."""
         node = node_of(answer)
         if node is None:
             raise TypeError(
@@ -211,7 +211,7 @@ class NestedElements(InputStream):
             self.close()
 
     def _filled(self, slot: Slot) -> Slot:
-        """Return the slot to read from, filled for the rest of the visit; always `slot` if elements are ordered."""
+        """Fill `slot` and return it; if elements are unordered, possibly return another filled slot."""
         if self._num_calls == 1:
             slot.fill(1)
             return slot

@@ -29,7 +29,7 @@ class ComponentPadding:
     value: Any = None
 
     def batch(self, leaves: Sequence[Any], name: str) -> Any:
-        """Return padded and stacked leaves; the result is an array of the library of the leaves."""
+        """Pad and stack leaves; the result is an array of their library."""
         shapes = [np.shape(leaf) for leaf in leaves]
         wrong = next((shape for shape in shapes if len(shape) != len(self.shape)), None)
         if wrong is not None:
