@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -94,8 +95,5 @@ def number_ranges(numbers: Iterable[int]) -> list[str]:
             runs[-1].append(number)
         else:
             runs.append([number])
-    return [
-        text
-        for run in runs
-        for text in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else [str(number) for number in run])
-    ]
+    texts = [[f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run) for run in runs]
+    return list(itertools.chain.from_iterable(texts))
