@@ -1,4 +1,4 @@
-"""Devices: their names, the cores behind them, and the logical devices of this process."""
+"""Device names, available cores, and the logical devices of this process."""
 
 from __future__ import annotations
 

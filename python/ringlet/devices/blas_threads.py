@@ -35,7 +35,7 @@ _SUFFIXES = ("", "64_", "_64")
 
 @dataclass(frozen=True)
 class BlasLibrary:
-    """The thread functions of a loaded BLAS library, which may apply to the calling thread only (`is_per_thread`)."""
+    """Functions that read and set the threads of a BLAS library, or of the calling thread only (`is_per_thread`)."""
 
     get_threads: Callable[[], int]
     set_threads: Callable[[int], Any]
@@ -57,7 +57,7 @@ def loaded_libraries() -> list[BlasLibrary]:
 
 
 def functions_of(kind: str, threading_layer: str, library: Any) -> BlasLibrary | None:
-    """Return the thread functions among a library's attributes; None if the library is not supported.
+    """Return a library's functions that read and set its threads; None if the library is not supported.
 
     `kind` is ``"openblas"``, ``"mkl"`` or ``"blis"``.
     """

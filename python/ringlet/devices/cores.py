@@ -23,12 +23,12 @@ class CoreCount:
 
 
 def visible_cores() -> CoreCount:
-    """Return the smaller of the affinity mask and the CPU quota, rounded up; not cached, since both may change."""
+    """Return how many cores affinity mask and CPU quota (rounded up) allow; not cached, since both may change."""
     return count_cores(affinity=_affinity(), read=read_file)
 
 
 def count_cores(affinity: int, read: ReadFile) -> CoreCount:
-    """Return the number of cores for an affinity mask and the quotas in control group files.
+    """Return the number of cores that an affinity mask of `affinity` cores and control group quotas allow.
 
     `read` returns the text of a file, or None.
     """

@@ -97,7 +97,7 @@ _warned_kinds: set[str] = set()
 
 
 def canonicalize(name: str) -> str:
-    """Return the full form of a device string; a name of unsupported hardware is logged once at WARNING."""
+    """Return the full form of a device string; each kind of unsupported hardware is logged once at WARNING."""
     device = Device.parse(name)
     if not device.is_driven and device.kind not in _warned_kinds:
         _warned_kinds.add(device.kind)

@@ -21,7 +21,7 @@ _IS_BEFORE_2 = np.lib.NumpyVersion(np.__version__) < "2.0.0"
 
 
 def shard(array: ArrayLike, sharding: Sharding | NamedSharding, num_devices: int | None = None) -> ShardedArray:
-    """Lay out an array on logical devices.
+    """Divide an array over logical devices.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def shard(array: ArrayLike, sharding: Sharding | NamedSharding, num_devices: int
     Raises
     ------
     ShardingError
-        If the sharding does not fit the array, or does not define the position of values.
+        If the sharding does not fit the array, or does not define the devices' tiles.
     TypeError
         If `array` is masked, or a dict of arrays.
 
@@ -60,7 +60,7 @@ def shard(array: ArrayLike, sharding: Sharding | NamedSharding, num_devices: int
         raise TypeError("a masked array would lose its mask: pass array.filled(0), or shard array.data and array.mask")
     if isinstance(array, Mapping):
         raise TypeError(
-            f"expected one array, got a {type(array).__name__} of {len(array)}: shard each of them, as in "
+            f"expected one array, got a {type(array).__name__} of {len(array)} values: shard each value, as in "
             "{name: shard(array, sharding) for name, array in arrays.items()}"
         )
     group = group_of(sharding, num_devices)

@@ -63,7 +63,7 @@ class Generator:
     """Random numbers keyed by seed, call and global index; made by :func:`default_rng`.
 
     Has all distributions of :class:`numpy.random.Generator`, with their parameters (numbers or plain arrays that
-    broadcast to the result) and a required keyword ``sharding=``; not ``bytes``, ``spawn``, ``out=``,
+    broadcast to the result) and a required keyword ``sharding=``. Not supported: ``bytes``, ``spawn``, ``out=``,
     ``choice(..., replace=False)`` and ``choice`` of several dimensions. Nothing is sent. Vectors of ``dirichlet``,
     ``multinomial``, ``multivariate_hypergeometric`` and ``multivariate_normal``, all with the same parameters, lie
     along the result's last dimension.
@@ -113,8 +113,8 @@ class Generator:
                 )
             if name == "choice" and (ndim := np.ndim(kwargs.get("a", args[0] if args else ()))) > 1:
                 raise TypeError(
-                    f"choice was given an array of {ndim} dimensions: expected a number or one dimension. Write "
-                    "a[rng.choice(len(a), size, sharding=sharding)] to choose rows"
+                    f"choice was given an array of {ndim} dimensions: expected a number or a one-dimensional array. "
+                    "Write a[rng.choice(len(a), size, sharding=sharding)] to choose rows"
                 )
             length: tuple[int, ...] = ()
             if name in _VECTORS:
@@ -134,7 +134,7 @@ class Generator:
         return sorted({*object.__dir__(self), *_PARAMETERS})
 
     def permutation(self, x: Any, *, axis: int = 0, sharding: Sharding | NamedSharding | None = None) -> ShardedArray:
-        """Return the numbers from 0 to `x` - 1 in random order, or an array with its parts along `axis` reordered.
+        """Return the numbers from 0 to `x` - 1 in random order, or an array with its slices along `axis` reordered.
 
         Random keys are sorted, which sends as much as :func:`numpy.argsort`. The first k elements are a sample without
         replacement.
@@ -173,7 +173,7 @@ class Generator:
         return np.argsort(keys, kind="stable")  # type: ignore[return-value]  # dispatched
 
     def permuted(self, x: ShardedArray, *, axis: int | None = None) -> ShardedArray:
-        """Return an array with each line along `axis` in an order of its own; by default, all elements as one line."""
+        """Return an array with each line along `axis` in its own random order; by default, all elements as one line."""
         if not isinstance(x, ShardedArray):
             raise TypeError(
                 f"permuted was given {shortened(x)}: expected a ShardedArray. Shard the array first with "
@@ -185,7 +185,7 @@ class Generator:
         return made
 
     def shuffle(self, x: ShardedArray, axis: int = 0) -> None:
-        """Reorder the parts of an array along `axis` in place, like :meth:`permutation`."""
+        """Reorder the slices of an array along `axis` in place, like :meth:`permutation`."""
         x[...] = self.permutation(x, axis=axis)
 
     def _drawn(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], place: _Place) -> ShardedArray:
@@ -217,8 +217,6 @@ class Generator:
 
 
 class _Place(NamedTuple):
-    """Shape, layout and devices of a result."""
-
     shape: Shape
     layout: Layout
     group: DeviceGroup

@@ -39,7 +39,7 @@ class ShardedKind(ArrayAdapter):
     def from_ndarray(self, array: Array, like: Any) -> Any:
         """Return a sharded array on the same devices, divided along the same leading dimensions.
 
-        The result is writable if `array` is, and has its own memory if `array` shares memory with `like`.
+        The result is writable if `array` is; if `array` shares memory with `like`, it is a read-only copy.
         """
         if like._whole is not None and np.may_share_memory(array, like._whole):
             array = array.copy()

@@ -41,7 +41,7 @@ class ShardedArray(ArrayMethods, Conversions):
     Created by :func:`ringlet.sharding.shard`, :meth:`ringlet.TPUStrategy.experimental_split_to_logical_devices` and
     similar functions. Results are sharded arrays too, in the layout that sends the fewest bytes between devices.
 
-    A slice, a transposed array or any other result is a read-only value: later writes to its source do not change it.
+    A slice or a transposed or reshaped array is a read-only value: later writes to its source do not change it.
     If devices share memory, the sharded array shares the memory of `whole`: writes to either are visible in both.
 
     Parameters

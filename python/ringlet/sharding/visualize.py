@@ -136,7 +136,7 @@ def visualize(
 ) -> Visualization:
     """Draw which device holds which part of an array.
 
-    Rows and columns are the last two divided dimensions; each tile along the others has a table of its own.
+    Rows and columns are the last two divided dimensions; each tile along the others has its own table.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def visualize(
     TypeError
         If `drawn` has the wrong type, or `shape` is missing.
     ShardingError, PartitionError
-        If the sharding does not fit the shape, or does not define the position of values.
+        If the sharding does not fit the shape, or does not define the devices' tiles.
 
     Examples
     --------

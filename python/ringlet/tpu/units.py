@@ -57,7 +57,7 @@ def _is_even(value: float) -> bool:
 
 
 def format_seconds(seconds: float) -> str:
-    """Format a time with three or four digits."""
+    """Format a time with at most four digits."""
     if seconds == 0 or not math.isfinite(seconds):
         return f"{seconds:g} s"
     factor, unit = next((row for row in _TIMES if seconds >= row[0] * 0.99995), _TIMES[-1])

@@ -114,7 +114,7 @@ def test_groups_without_tiles_are_a_kind_of_their_own():
 
 @pytest.mark.parametrize("device", [-1, 4, 1.5, None, True])
 def test_one_device_is_one_that_there_is(device):
-    with pytest.raises(ShardingError, match=f"device {device!r} does not exist: expected a number, 0 to 3"):
+    with pytest.raises(ShardingError, match=f"device {device!r} does not exist: expected a number from 0 to 3"):
         Sharding.maximal(device, 4)
 
 
@@ -123,7 +123,7 @@ def test_tuples_are_not_nested():
     assert str(pair) == "{{replicated}, {unknown}}"
     with pytest.raises(ShardingError, match="list the shardings of all tensors in one tuple"):
         Sharding.of_tuple([pair])
-    with pytest.raises(TypeError, match="expected shardings, got 3 of type int"):
+    with pytest.raises(TypeError, match="expected shardings, got the element 3 of type int"):
         Sharding.of_tuple([3])
 
 

@@ -76,7 +76,7 @@ def test_a_mask_that_is_cut_otherwise_is_moved_to_the_array():
 
 
 def test_a_mask_has_to_broadcast_to_the_array():
-    with pytest.raises(ValueError, match=r"sum of shape \(7, 5\) was given where= of shape \(2, 5\)"):
+    with pytest.raises(ValueError, match=r"sum was given where= of shape \(2, 5\) for an array of shape \(7, 5\), to"):
         Reduction.of("sum", tiled(WHOLE, ROWS), 0, False, np.ones((2, 5), bool))
 
 

@@ -142,7 +142,7 @@ def test_an_empty_assignment_has_nothing_to_look_up():
         ([[[0, 0, 0, 0]], [[0, 0, 0, 0]]], r"\(0, 0, 0, 0\) twice: for logical core 0 of replica 0 and .* replica 1"),
         ([[[0, 0, 0, 5]]], r"core_assignment\[0, 0\] is \(0, 0, 0, 5\), which is outside of the mesh"),
         ([[[-1, 0, 0, 0]]], "index -1 is out of bounds for axis 0 with size 2"),
-        ([[[0, 0, 0, 0], [1, 1, 0, 0]]], r"core_assignment\[0, 1\] is \(1, 1, 0, 0\), which has no device"),
+        ([[[0, 0, 0, 0], [1, 1, 0, 0]]], r"\[0, 1\] is \(1, 1, 0, 0\), which has no device: assign cores that are not"),
     ],
 )
 def test_repeated_off_mesh_and_absent_cores_are_refused(cores, words):

@@ -275,7 +275,7 @@ def test_a_mistyped_option_is_answered_with_the_right_one():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"nbytes": [1]}, r"in bytes, a number, got \[1\]"),
+        ({"nbytes": [1]}, r"as a number of bytes, got \[1\]"),
         ({"slices": 1.5}, "slices must be an integer, got 1.5"),
         ({"collective": "collective_permute", "shift": 0.5}, "shift must be an integer, got 0.5"),
         ({"collective": "broadcast", "root": "0"}, "root must be an integer, got '0'"),

@@ -47,7 +47,7 @@ def test_a_number_is_bytes_per_second_of_every_link():
         ({"bandwidth": 1.0, "hop_seconds": "1us"}, "not negative, got '1us'"),
         ({"bandwidth": 1.0, "core_bandwidth": -1.0}, "core_bandwidth must be a positive number"),
         ({"bandwidth": 1.0, "host_bandwidth": 0.0}, "host_bandwidth must be a positive number"),
-        ({"bandwidth": 1.0, "bandwidth_scale": 0.0}, "above 0. The hardware routes around a failed"),
+        ({"bandwidth": 1.0, "bandwidth_scale": 0.0}, "above 0, got 0. The hardware routes around a failed"),
         ({"bandwidth": 1.0, "bandwidth_scale": [0.5, 0.5]}, r"shape \(2,\).* one for each of the 48 entries"),
         ({"bandwidth": 1.0, "bandwidth_scale": {((0, 0, 0), (2, 0, 0)): 0.5}}, "no link connects"),
         ({"bandwidth": 1.0, "bandwidth_scale": {((0, 0, 0), (3, 0, 0)): 0.5}}, "no link connects"),

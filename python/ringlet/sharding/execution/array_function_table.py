@@ -40,7 +40,7 @@ _COPIES = frozenset(("astype", "copy", "empty_like", "full_like", "ones_like", "
 
 
 def implements(*functions: Callable[..., Any] | str) -> Callable[[F], F]:
-    """Register an implementation of NumPy functions, or of names in ``numpy`` that only some versions have.
+    """Register an implementation of NumPy functions; those that only some versions have are given by name.
 
     The implementation receives the same arguments, at least one of them a ShardedArray, and returns ``NotImplemented``
     to request gathered arrays.
@@ -66,7 +66,7 @@ def numpy_function(name: str) -> Callable[..., Any] | None:
 
 
 def first_given(function: Callable[..., Any], implementation: Callable[..., Any]) -> Callable[..., Any]:
-    """Rename an implementation's first parameter as in the signature of a NumPy function."""
+    """Return an implementation whose first parameter has the name that a NumPy function gives it."""
     try:
         name = next(iter(inspect.signature(function).parameters))
     except ValueError:  # compiled functions have no signature before NumPy 2.4; putmask names its array `a`

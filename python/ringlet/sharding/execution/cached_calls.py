@@ -1,4 +1,4 @@
-"""Cached calls: small operations in memory that devices share, cached by operation and kinds of operands.
+"""Cached calls of small operations in shared memory, by operation and kinds (layouts, dtypes, ...) of operands.
 
 The first call with operands of some kinds runs in full: it checks the arguments, plans and computes. If a single NumPy
 or kernel call has the same result, that call and the layout of the result are kept, and later calls with operands of
@@ -36,7 +36,7 @@ _calls: dict[Any, _Call | None] = {}
 
 
 class StackedCall(NamedTuple):
-    """A kernel that computes the tiles of all operands at once; ``run(arrays)`` returns the parts in one array."""
+    """A kernel call that computes all tiles at once; ``run(arrays)`` returns the result or its parts in one array."""
 
     run: Callable[[Sequence[Array]], Array]
     layout: Layout
@@ -49,7 +49,7 @@ class StackedCall(NamedTuple):
 
 
 class _WholeCall(NamedTuple):
-    """A function that is called with whole arrays; the result may read the memory of the only operand."""
+    """A function that is called with whole arrays; the result may be a view of the only operand."""
 
     function: Callable[..., Any]
     layout: Layout
@@ -109,7 +109,7 @@ def cached(
     kwargs: Mapping[str, Any] = {},
     exact: Callable[..., Any] | None = None,
 ) -> Any:
-    """Return the result of ``work()``, computed by the call cached for arguments of these kinds, if any.
+    """Return the result of ``work()``, from the call cached for arguments of these kinds if there is one.
 
     `operation` and the kinds of the arguments determine what `work` does, except for the elements of arrays and the
     values of floats. `exact` computes the result from the arguments with whole arrays in place of sharded arrays.
@@ -184,7 +184,7 @@ _UNCACHED: Any = object()
 
 
 def _kind(value: Any, arrays: list[ShardedArray]) -> Any:
-    """Return a hashable description of what a layout may depend on; append sharded arrays to `arrays`."""
+    """Return the hashable properties of a value that plans depend on; append sharded arrays to `arrays`."""
     kind = type(value)
     if kind is ShardedArray:
         if value._whole is None:

@@ -23,7 +23,7 @@ def deterministic(kind: Literal["tiling"] | None = "tiling") -> Iterator[None]:
     of them; write dot products as ``(a * b).sum()``. Results have the same bits on any mesh, in any sharding and memory
     order. The error of up to 2**20 terms is at most 1 ulp plus 2**-70 times the largest term. Each sum takes about ten
     passes over the array and four all-reduces of the result's size instead of one; its result is never partial. Without
-    this block, results are the same in each run too, but depend on the tiling.
+    this block, results are also the same in each run, but depend on the tiling.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Sharding propagation: chooses the layouts of an operation's operands and result that send the fewest bytes."""
+"""Sharding propagation: chooses layouts of operands and result for which an operation sends the fewest bytes."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _MOST_CHOICES = 512
 
 
 class TileBoxes(NamedTuple):
-    """The boxes of the operands and of the result that one device uses and computes, as passed to a kernel.
+    """The boxes of the operands that a device reads, and the box of the result that it computes, for a kernel.
 
-    `part` is the part of the result.
+    `part` is the number of the part in a partial result.
     """
 
     device: int
@@ -136,7 +136,7 @@ Choice = tuple[tuple[int, ...], tuple[Layout, ...], Layout]
 
 
 def _on_one_device(request: _Request) -> Choice | None:
-    """Return the single device of an operation on maximal operands: the device of the largest operand."""
+    """Return layouts on the device of the largest maximal operand; None without one or if an operand is divided."""
     sizes = [math.prod(shape) * size for shape, size in zip(request.shapes, request.itemsizes, strict=True)]
     given = [(size, layout) for size, layout in zip(sizes, request.layouts, strict=True) if layout is not None]
     on_one = [(size, layout.only) for size, layout in given if layout.only is not None]

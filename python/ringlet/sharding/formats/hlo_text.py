@@ -69,8 +69,6 @@ def parse(text: str, num_devices: int | None = None) -> Sharding:
 
 
 class _Reader:
-    """A text and the current position."""
-
     def __init__(self, text: str) -> None:
         self.text = text
         self._next(0)

@@ -26,9 +26,9 @@ class Boundary(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A contiguous run of elements in a region of an extended dimension.
+    """A slice `at` of a region, and the slice of the dimension whose elements it copies.
 
-    `source` is descending in reflected images, and may repeat one element.
+    `source` is descending in reflected images; a single element is repeated.
     """
 
     at: slice

@@ -216,7 +216,7 @@ def _seamless(block: Block, windows: Windows, features: tuple[int, int], dtype: 
 
 
 def _is_seamless(windows: Windows, count: int, features: Sequence[int]) -> bool:
-    """Return whether the stride is 1, few windows lie on a seam, and copied windows would outweigh the outputs."""
+    """Return whether strides are 1, few windows lie on a seam, and copied windows are no smaller than the outputs."""
     size, (c, o) = windows[-1].size, features
     is_dense = all(window.stride == 1 for window in windows) and windows[-1].reach == size > 1
     return is_dense and size * c >= o and 10 * _seamless_width(size, count) <= 11 * count

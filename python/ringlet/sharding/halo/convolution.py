@@ -95,7 +95,7 @@ class Convolution:
         return np.swapaxes(self._in_groups(view, self.rhs_shape[outputs]), -2, -3)
 
     def tiles_of(self, product: Product, counts: tuple[int, ...]) -> tuple[int, ...] | None:
-        """Return the number of tiles along each dimension of places, given the numbers along a product's result.
+        """Return the number of tiles along batch and spatial dimensions, given those along a product's result.
 
         None for the kernel gradient, if features are divided, or if a tile has no inputs and is therefore zero.
         """

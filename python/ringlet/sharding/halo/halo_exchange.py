@@ -47,7 +47,7 @@ def plan_exchange(
 ) -> Exchange:
     """Plan a halo exchange, dimension by dimension.
 
-    Elements received along one dimension are forwarded along the next, so that corners need no messages of their own.
+    Elements received along one dimension are forwarded along the next, so that corners need no separate messages.
     Each device receives from the corresponding holder of another tile (in a partial array, of the same part).
     `held_layout` has the boxes that devices already have, if larger than those of `layout`.
     """

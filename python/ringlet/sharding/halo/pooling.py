@@ -206,7 +206,7 @@ def _pool_windows(
     if not spatial and not (isinstance(window_shape, Sequence) and not window_shape):
         raise ValueError(
             f"window_shape is {shortened(window_shape)}, but an array of shape {x.shape} has only batch and feature "
-            "dimensions: add spatial ones, as in x[np.newaxis, ..., np.newaxis], or use "
+            "dimensions: add spatial dimensions, as in x[np.newaxis, ..., np.newaxis], or use "
             "ringlet.sharding.reduce_window, whose windows lie along all dimensions"
         )
     sizes = per_dimension("window_shape", window_shape, len(spatial))

@@ -111,7 +111,7 @@ def _add_shared(part: Array, starts: tuple[int, ...], total: Array, begins: tupl
     total[tuple(ours)] += part[tuple(theirs)]
 
 
-# Functions of windows that may be reduced before the parts of an array are combined, and the combining operations.
+# Functions that may reduce windows before the parts of an array are combined, and the combining operations.
 _LINEAR_OPS = {np.add: Op.SUM, np.maximum: Op.MAX, np.minimum: Op.MIN, np.multiply: Op.PROD}
 
 
@@ -131,7 +131,7 @@ def reduce_window(
     ----------
     x : array-like
     function : ufunc
-        Binary ufunc with an identity, such as `np.add` and `np.maximum`. Results have the dtype of `x`.
+        Binary ufunc with an identity, such as `np.add` or `np.maximum`. Results have the dtype of `x`.
     window_dimensions : int or sequence of int
         Size of windows along each dimension, including batch and features.
     window_strides, base_dilation, window_dilation : int or sequence of int

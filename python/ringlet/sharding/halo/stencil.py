@@ -126,7 +126,7 @@ def map_halo_vjp(
         ``function_vjp(part, cotangent)`` returns the cotangent of `part`, with its shape. `part` includes its halo,
         `cotangent` does not.
     x : array-like
-        The argument of the function.
+        The operand of :func:`map_halo`.
     cotangent : array-like
         The gradient of the result, with the result's shape.
     depth, boundary
@@ -188,7 +188,7 @@ def map_halo_vjp(
 
 
 class _View(NamedTuple):
-    """Region around a part: for gradients, the outputs that it affects, within `reaches`; then a halo of `depths`."""
+    """Region around a part: extended by `reaches` (for gradients: to all affected outputs), then by `depths`."""
 
     shape: Shape
     depths: tuple[tuple[int, int], ...]

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class DeviceGroup:
     """Logical devices, numbered from 0, of one process (`member` is None) or of several.
 
-    Operands of one operation are on equal groups, or on groups that :meth:`joined` merges. Names, replicas and the mesh
-    do not affect equality, because they are only displayed. `owner` is the rank of the process that owns each device.
+    Operands of one operation must be on equal groups, or on groups that :meth:`joined` merges. Names, replicas and the
+    mesh do not affect equality: they are only displayed. `owner` is the rank of the process that owns each device.
     """
 
     num_devices: int
@@ -46,7 +46,7 @@ class DeviceGroup:
         return tuple(filter(self.has, range(self.num_devices)))
 
     def joined(self, other: DeviceGroup) -> DeviceGroup | None:
-        """Return the common group of arrays on either group; None if there is none.
+        """Return the group of an operation on arrays of both groups; None if such operations are not possible.
 
         Two groups of one process with equal numbers of devices have a common group: the one with topology positions, if
         any.

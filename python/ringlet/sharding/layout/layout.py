@@ -33,7 +33,7 @@ WHOLE = Cut(1, ())
 
 @dataclass(frozen=True)
 class Layout:
-    """The box of an array that each device holds: the normalized content of a sharding.
+    """The box of an array that each device holds, derived from a sharding.
 
     Layouts with the same boxes are equal, regardless of the text or mesh that they come from, so plans are cached by
     layout. Each combination of tiles is on some device. A partial array is a combination, usually a sum, of
@@ -84,11 +84,11 @@ class Layout:
 
     @property
     def holders(self) -> Sequence[int]:
-        """Devices that hold a part, in order."""
+        """Devices that hold values, in order."""
         return range(self.num_devices) if self.only is None else (self.only,)
 
     def boxes(self, shape: tuple[int, ...]) -> tuple[Box, ...]:
-        """Return each device's box of an array with this shape; slices are empty on devices without a part."""
+        """Return each device's box of an array with this shape; slices are empty on devices without values."""
         return _boxes(self, shape)
 
     def first_holders(self, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -112,7 +112,7 @@ def tile_bounds(size: int, count: int) -> tuple[tuple[int, int], ...]:
 
 @lru_cache(maxsize=4096)
 def shared(layout: Layout) -> Layout:
-    """Return the same object for equal layouts, because plan lookups compare layouts by identity."""
+    """Return one object for all equal layouts, so that plan lookups compare them quickly."""
     return layout
 
 

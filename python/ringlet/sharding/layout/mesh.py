@@ -37,8 +37,8 @@ class Mesh:
     axis_names : str or sequence of str, optional
         The names of the axes if `axes` is an array: JAX's keyword for `devices`.
     member : Member, optional
-        This process's member of the group of processes that own the devices. Every process of the group must make the
-        same mesh. By default this process owns all devices.
+        Membership of this process in the group of processes that own the devices. Every process of the group must make
+        the same mesh. By default this process owns all devices.
     owner : iterable of int, optional
         Rank of the process that owns each device, by device number. By default the processes own equal numbers of
         devices in order of their ranks.

@@ -144,7 +144,7 @@ class Sharding:
 
     @classmethod
     def maximal(cls, logical_device_id: int, num_devices: int | None = None) -> Sharding:
-        """Return the sharding of a tensor that is on one logical device.
+        """Return the sharding of a tensor that is whole on one logical device.
 
         Raises
         ------
@@ -158,13 +158,13 @@ class Sharding:
         """
         device = whole_number(logical_device_id)
         if device is None or device < 0 or (num_devices is not None and device >= num_devices):
-            last = " or more" if num_devices is None else f" to {num_devices - 1}"
-            raise ShardingError(f"device {logical_device_id!r} does not exist: expected a number, 0{last}")
+            numbers = "of 0 or more" if num_devices is None else f"from 0 to {num_devices - 1}"
+            raise ShardingError(f"device {logical_device_id!r} does not exist: expected a number {numbers}")
         return cls("maximal", (1,), (device,), num_devices)
 
     @classmethod
     def replicated(cls, num_devices: int | None = None) -> Sharding:
-        """Return the sharding of a tensor that is on all logical devices.
+        """Return the sharding of a tensor that is whole on all logical devices.
 
         Examples
         --------
@@ -186,7 +186,7 @@ class Sharding:
 
     @classmethod
     def manual(cls, num_devices: int | None = None) -> Sharding:
-        """Return the sharding of a tensor that each logical device's program divides itself.
+        """Return the sharding of a tensor that the programs of the logical devices divide.
 
         Examples
         --------
@@ -226,7 +226,7 @@ class Sharding:
         for element in listed:
             if not isinstance(element, cls):
                 raise TypeError(
-                    f"expected shardings, got {shortened(element)} of type {type(element).__name__} among them"
+                    f"expected shardings, got the element {shortened(element)} of type {type(element).__name__}"
                 )
             if element.kind == "tuple":
                 raise ShardingError(
@@ -325,11 +325,11 @@ class Sharding:
 
     @cached_property
     def iota(self) -> Iota | None:
-        """The grid whose axes list the devices in order; None if they form no grid."""
+        """The grid whose axes list the devices in order, or None."""
         return Iota.of(self.tile_assignment_devices) if self.kind == "tiled" else None
 
     def slices(self, shape: Sequence[int | None]) -> list[tuple[slice, ...]]:
-        """Return the parts of a tensor on the logical devices.
+        """Return the slices of a tensor that the logical devices hold.
 
         Tiles have equal lengths, except that the last tiles of a dimension are shorter or empty if its size is not a
         multiple of the number of tiles.

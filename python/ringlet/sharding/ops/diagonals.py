@@ -16,7 +16,7 @@ from ringlet.sharding.products.contraction import numpy_error, operand
 
 
 def merged(x: Any, labels: Labels) -> tuple[Any, Labels]:
-    """Return the diagonal over all dimensions with the same label, and the labels, each of which then occurs once."""
+    """Return the diagonal over the dimensions with equal labels, and the distinct labels."""
     distinct = tuple(dict.fromkeys(labels))
     if len(distinct) == len(labels):
         return x, labels

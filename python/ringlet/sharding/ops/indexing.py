@@ -243,7 +243,7 @@ def _without(entries: list[Any], place: int) -> list[Any]:
 
 
 def _taken_at(x: ShardedArray, entries: list[Any], key: Any) -> Any:
-    """Take along the merged dimensions that arrays index; the result's dimensions are ordered as in NumPy."""
+    """Take along all dimensions that arrays index, merged; the result's dimensions are ordered as in NumPy."""
     spread: list[Any] = []
     if any(getattr(entry, "dtype", None) == np.dtype(bool) for entry in entries):
         shape_probe(x.shape)[tuple(map(all_gathered, entries))]  # raises NumPy's error

@@ -24,7 +24,7 @@ from ringlet.values.operator_proxy import plain
 def concatenate(
     arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
 ) -> Any:
-    """Implement :func:`numpy.concatenate`, in the layout of the operand for which the fewest bytes are sent."""
+    """Implement :func:`numpy.concatenate` in an operand's or the merged layout, whichever sends the fewest bytes."""
     operands = [_operand(array) for array in arrays]
     if axis is None:
         operands, axis = [np.ravel(x) for x in operands], 0

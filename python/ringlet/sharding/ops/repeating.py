@@ -89,7 +89,7 @@ def tile(A: Any, reps: Any) -> Any:  # noqa: N803  # NumPy's name
 
 @implements(np.repeat)
 def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
-    """Implement :func:`numpy.repeat`: rows repeated equally often keep their tiles."""
+    """Implement :func:`numpy.repeat`: if all rows are repeated equally often, they keep their tiles."""
     if not isinstance(a, ShardedArray) or isinstance(repeats, ShardedArray):
         return NotImplemented
     x: Any = np.ravel(a) if axis is None or a.ndim == 0 else a
@@ -157,7 +157,7 @@ def _padded_by_results(x: Any, widths: list[list[int]], mode: Any, stat_length: 
 
 
 def _padded_by_values(x: ShardedArray, widths: list[list[int]], values: Any) -> ShardedArray:
-    """Concatenate the array along each dimension with a slab before and after it, which later dimensions pad too."""
+    """Concatenate the array, dimension by dimension, with slabs at both ends, which span the padding so far."""
     values = np.broadcast_to(np.asarray(values), (x.ndim, 2))
     shape = tuple(size + before + after for size, (before, after) in zip(x.shape, widths, strict=True))
     operands: list[Any] = [x]

@@ -58,7 +58,7 @@ def ravel(a: ShardedArray, order: Any = "C") -> ShardedArray:
 
 
 def _memory(x: ShardedArray) -> Array:
-    """Return an array with the memory order of `x`; C order for several processes, since some may have no part."""
+    """Return an array with the memory order of `x`; C order for several processes, since some may have no tile."""
     if x._group.member is not None:
         return fresh(x.shape, x.dtype)
     return next(buffer for buffer in map(x._buffer, range(x._layout.num_devices)) if buffer is not None)
@@ -76,8 +76,8 @@ def _order_of(x: ShardedArray, order: Any) -> str:
 class _Plan(NamedTuple):
     """Plan of a reshape; `copies` is None if nothing moves.
 
-    `flat_shape` has the common dimensions of both shapes after dimensions that are reshaped together are merged;
-    `sources` and `targets` are in its coordinates.
+    `flat_shape` is either shape with the dimensions that are reshaped together merged; `sources` and `targets` are in
+    its coordinates.
     """
 
     source: Layout
@@ -208,7 +208,7 @@ def _groups(shape: Shape, new: Shape) -> Iterator[tuple[list[int], list[int]]]:
 def _keep_runs(cuts: list[Cut], dimensions: Sequence[int], shape: Shape) -> None:
     """Keep the cuts of merged dimensions whose tiles are contiguous runs.
 
-    After a tile of more than one index along a dimension, the next dimensions are whole.
+    If tiles have more than one index along a dimension, the following dimensions become whole.
     """
     is_run = True
     for d in dimensions:

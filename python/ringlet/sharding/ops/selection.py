@@ -1,4 +1,4 @@
-"""Selections of a number of elements that depends on values: masks, nonzero, compress, unique elements."""
+"""Selections whose number of elements depends on values: masks, nonzero, compress, unique elements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ringlet.sharding.sharded_array import ShardedArray
 
 
 def select_rows(x: Any, mask: Any) -> ShardedArray:
-    """Return the rows of an array where a mask of one dimension is true, in tiles of equal size.
+    """Return the rows of an array where a one-dimensional mask is true, in tiles of equal size.
 
     Each device selects rows of its tile. Because devices select different numbers of rows, rows then move to
     neighbouring tiles.

@@ -1,4 +1,4 @@
-"""``ufunc.at`` for sharded indices and values: devices apply their own, and their results are combined."""
+"""``ufunc.at`` for sharded indices and values: each device applies its own, and the results are combined."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def cost_of_gathering(arrays: Sequence[Any]) -> int:
 
 
 def is_in_bounds(call: Scatter) -> bool:
-    """Return whether all indices are in the target's bounds; the result is equal on all devices and processes."""
+    """Return whether all indices are in the target's bounds; the result is the same on all devices and processes."""
     sizes = zip(call.operands[:-1], call.target.shape, strict=False)
     with recording_suspended():
         return not any(bool(np.any((x < -size) | (x >= size))) for x, size in sizes)

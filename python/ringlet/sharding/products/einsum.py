@@ -80,7 +80,7 @@ Pairs = tuple[tuple[int, int], ...]
 def product_order(labels: Sequence[Labels], shapes: Sequence[Shape], wanted: Labels) -> Pairs:
     """Choose pairs of arrays that minimize the number of multiplications.
 
-    Pairs are positions in the list of arrays; each product replaces its pair at the end of the list.
+    Pairs are positions in the list of arrays; each pair is removed, and its product is appended.
     """
     if len(labels) == 2:
         return ((0, 1),)

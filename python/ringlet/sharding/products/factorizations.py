@@ -37,7 +37,7 @@ def _floats(x: ShardedArray) -> ShardedArray:
 
 
 def _tall(x: ShardedArray) -> tuple[ShardedArray, Array, Array]:
-    """Return a matrix in tiles of rows, the triangular factor, and the factors of the tiles' orthonormal columns."""
+    """Return a matrix in tiles of rows, its triangular factor, and the factors for the tiles' orthonormal columns."""
     x = _floats(with_whole_axes(x, (1,)))
     count, width = x._layout.cuts[0].count, x.shape[1]
 

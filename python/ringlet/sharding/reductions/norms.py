@@ -92,8 +92,6 @@ _COMBINED: Mapping[np.ufunc, tuple[Op, float]] = {
 
 @dataclass(frozen=True)
 class _Norms:
-    """A norm's operand and dtype, and whether reduced dimensions are kept."""
-
     x: ShardedArray
     keepdims: bool
     dtype: np.dtype[Any]

@@ -67,7 +67,7 @@ def _by_moving_axes(
 
 
 def _by_distributed_sort(function: Callable[..., Any], x: ShardedArray, given: dict[str, Any], model: Array) -> Any:
-    """Sort all elements over the devices, and send the elements that the result requires.
+    """Sort all elements across devices, and send the elements that the result requires.
 
     Return None if the method, dtype or layout is unsuitable.
     """

@@ -1,4 +1,4 @@
-"""Reduction execution along divided dimensions: partial results that combine, or gathered pieces."""
+"""Reduction along divided dimensions: by partial results, or by gathered pieces."""
 
 from __future__ import annotations
 
@@ -86,8 +86,8 @@ class Reduction:
         mask = mask_of(where)
         if mask is not None and not _broadcasts(mask.shape, x.shape):
             raise ValueError(
-                f"{name} of shape {x.shape} was given where= of shape {mask.shape}, which does not broadcast to it: "
-                "pass a mask whose dimensions are the last of the array's, each of the same size or of size 1"
+                f"{name} was given where= of shape {mask.shape} for an array of shape {x.shape}, to which it does not "
+                "broadcast: pass a mask whose dimensions are the array's last, each of the same size or of size 1"
             )
         return cls(name, x, normalized_axes(axis, x.ndim), keepdims is not np._NoValue and bool(keepdims), mask)
 
@@ -108,9 +108,9 @@ class Reduction:
         return any(self.x._layout.cuts[axis].count > 1 for axis in self.axes)
 
     def combined(self, reducer: Reducer, dtype: Any, op: Op, out: Any = None, *, takes_stacks: bool = False) -> Any:
-        """Reduce each tile; if a reduced dimension is divided, the result is partial and combines by `op`.
+        """Reduce each tile; if a reduced dimension is divided, the result is partial, and `op` combines its parts.
 
-        A partial array that combines by `op` is reduced part by part; other partial arrays must be combined first.
+        A partial array with the same `op` is reduced part by part; other partial arrays must be combined first.
         `takes_stacks` states that the reducer counts axes from the last and does not use its boxes.
         """
         if out is None and self._may_join_columns(np.dtype(dtype)):
@@ -170,7 +170,7 @@ class Reduction:
         return replace(self, x=rows._on_whole_axis(x.ndim - 1, reducer, dtype, None))
 
     def _is_exact_by_rows(self, dtype: np.dtype[Any]) -> bool:
-        """Return whether a tile's bits do not depend on neighbouring tiles: rows in order and not converted."""
+        """Return whether a tile's bits do not depend on other tiles: rows are contiguous and not converted."""
         x = self.x
         if dtype.kind in "fc" and dtype != x._dtype:
             return False

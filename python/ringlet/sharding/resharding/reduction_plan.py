@@ -23,7 +23,7 @@ class Reduction(NamedTuple):
 class ReductionPlan:
     """Boxes of a partial array, each combined by one device, then messages to other devices that need the results.
 
-    `kind` reports both steps together: all-reduce if all devices of a group need the same result, reduce-scatter if
+    `kind` is the collective of both steps: all-reduce if all devices of a group need the same result, reduce-scatter if
     each needs a different result, None for a reduce-scatter followed by an all-gather.
     """
 
@@ -34,7 +34,7 @@ class ReductionPlan:
 
 
 def plan_reduction(shape: Shape, source: Layout, target: Layout) -> ReductionPlan:
-    """Plan the devices that combine the parts of an array.
+    """Plan which devices combine the parts of an array.
 
     If several devices need a box, each combines a piece of it and sends the piece to the others, including devices of
     other groups, which hold copies of the same parts. If each device has a part, p parts and r receivers send (p - 1) +

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def reshard(x: ShardedArray, sharding: Sharding | NamedSharding) -> ShardedArray:
-    """Return the same values in another sharding; :meth:`ShardedArray.reshard` is this function.
+    """Return the same values in another sharding; called by :meth:`ShardedArray.reshard`.
 
     If devices share memory, nothing is copied: the result reads the memory of `x` until either is written to.
     """
@@ -53,8 +53,8 @@ def reshard(x: ShardedArray, sharding: Sharding | NamedSharding) -> ShardedArray
 def redistribute(x: ShardedArray, layout: Layout) -> ShardedArray:
     """Return the values of an array in another layout for the same devices, and record the bytes sent.
 
-    A partial layout keeps the parts of `x` if they are equal; else its first part gets the values. The result shares
-    memory with `x`, so it must not be written to.
+    If the parts of `layout` differ from those of `x`, the first part gets the combined values. The result shares memory
+    with `x`, so it must not be written to.
     """
     source = x._layout
     if source is layout or source == layout:

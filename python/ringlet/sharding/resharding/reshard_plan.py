@@ -17,7 +17,7 @@ from ringlet.sharding.resharding.transfers import Hops, box_size, components, me
 
 @dataclass(frozen=True)
 class Step:
-    """Concurrent work: boxes of a partial array are combined, then boxes are sent; `collectives` are reported."""
+    """A step: boxes of a partial array are combined, then boxes are sent; `collectives` report both."""
 
     reductions: tuple[Reduction, ...]
     messages: tuple[Message, ...]
@@ -66,7 +66,7 @@ def collectives_for(
 ) -> tuple[Collective, ...]:
     """Return the collectives of a reshard that moves nothing, because devices share memory.
 
-    Its messages, up to a million for an all-to-all of a thousand devices, are not kept.
+    The messages, up to a million for an all-to-all of a thousand devices, are not kept.
     """
     return _planned(_Planner(shape, itemsize, dtype, group), source, target).collectives
 

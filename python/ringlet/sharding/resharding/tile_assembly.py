@@ -93,7 +93,7 @@ def record_copies(name: str, operands: Any, result: ShardedArray, copies: CopyPl
 
 
 def as_writable(x: ShardedArray) -> ShardedArray:
-    """Make a result writable that no other array shares; copy memory that the result only reads."""
+    """Make a result writable, and return it; memory that it shares is copied at the first write."""
     x._is_view = False
     return x
 
@@ -105,7 +105,7 @@ def fill(
     sources: Sequence[tuple[Spaces, tuple[int, ...]]],
     copies: CopyPlan,
 ) -> None:
-    """Run the copies of each device into `places`, arrays of the result's shape, from its source regions.
+    """Run the copies of each device from source regions into `places`, arrays of the result's shape.
 
     A source is a view of each device's memory and the position in the result at which the view begins.
     """

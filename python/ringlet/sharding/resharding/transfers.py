@@ -24,7 +24,7 @@ def box_size(box: Box) -> int:
 
 
 def needed_boxes(layout: Layout, shape: Shape) -> tuple[Box | None, ...]:
-    """Return the box of each device, None for devices without a part."""
+    """Return the box of each device; None for devices without values."""
     boxes = layout.boxes(shape)
     return (
         boxes
@@ -150,7 +150,7 @@ def _tiles(layout: Layout) -> Integers:
 
 @lru_cache(maxsize=1024)
 def _bounds(layout: Layout, shape: Shape) -> tuple[Integers, Integers]:
-    """Return the bounds of each device's box, [dimension, device]; with `layout.only`, of all devices."""
+    """Return the bounds of each device's box, [dimension, device]; `layout.only` is ignored."""
     sizes = np.array(shape, np.int64).reshape(-1, 1)
     lengths = -(-sizes // np.array([cut.count for cut in layout.cuts], np.int64).reshape(-1, 1))
     tiles = [cut.tile or (0,) * layout.num_devices for cut in layout.cuts]

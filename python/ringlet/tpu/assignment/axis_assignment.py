@@ -35,9 +35,8 @@ def assign_axes(physical_shape: Sequence[int], mesh_shape: Sequence[int], *, all
             left = [length if axis in free else 0 for axis, length in enumerate(physical_shape)]
             raise NotImplementedError(
                 f"Failed to find assignment for logical_axis_index {logical} of size {size} with remaining assignable "
-                f"mesh {left}. Each length of mesh_shape {tuple(mesh_shape)} must be a product of lengths of "
-                f"{tuple(physical_shape)}, each used once, from the last to the first; or set "
-                "allow_split_physical_axes=True."
+                f"mesh {left}. From the last to the first, each length of mesh_shape {tuple(mesh_shape)} must be a "
+                f"product of unused lengths of {tuple(physical_shape)}; or set allow_split_physical_axes=True."
             )
         for axis in taken or ():
             matrix[axis, logical] = physical_shape[axis]

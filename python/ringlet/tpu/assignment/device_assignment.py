@@ -233,7 +233,7 @@ class DeviceAssignment(Drawable):
         return found
 
     def tpu_ordinal(self, replica: int = 0, logical_core: int = 0) -> int:
-        """Return the number, within its task, of the device that runs a logical core."""
+        """Return the index, within its task, of the device that runs a logical core."""
         try:
             return self._ordinals[replica][logical_core]
         except IndexError:
@@ -350,7 +350,7 @@ def _check_cores(topology: Topology, cores: IntArray) -> None:
         replica, logical_core = divmod(int(absent[0]), cores.shape[1])
         raise CoordinateError(
             f"core_assignment[{replica}, {logical_core}] is {tuple(cores[replica, logical_core].tolist())}, which has "
-            "no device: see topology.missing_devices."
+            "no device: assign cores that are not in topology.missing_devices."
         )
     if (repeated := first_repeated(cells, topology._device_at.size)) is not None:
         (replica, logical_core), (other, other_core) = (divmod(place, cores.shape[1]) for place in repeated)

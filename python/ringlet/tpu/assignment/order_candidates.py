@@ -18,7 +18,7 @@ _MOST_REVERSALS = 400
 
 
 def walks(places: IntArray, network: Network) -> Iterator[IntArray]:
-    """Yield orders (indices of places) that may make good rings or grids, with the devices of a chip adjacent.
+    """Yield candidate orders (indices of places) for rings and grids, in which the devices of a chip are adjacent.
 
     Places are coordinates x, y, z and optionally the core.
     """
@@ -48,7 +48,7 @@ def walks(places: IntArray, network: Network) -> Iterator[IntArray]:
 
 
 def sweeps(places: IntArray) -> Iterator[IntArray]:
-    """Yield, for each order of the axes, a straight order (each line from its start) and an alternating order."""
+    """Yield, for each order of the axes, a row-by-row order and one that alternates direction from row to row."""
     ranks = np.stack([np.unique(column, return_inverse=True)[1].reshape(-1) for column in places.T], -1)
     long = [axis for axis in range(ranks.shape[1]) if ranks[:, axis].any()]
     for axes in permutations(long):
@@ -176,7 +176,7 @@ class _RingJoiner:
                     return
 
     def insert_rest(self) -> None:
-        """Insert each remaining position after a neighbour on a ring: one hop there, and up to two hops back."""
+        """Insert each remaining position next to a neighbour on a ring: one hop to it, at most two hops on."""
         for index in range(len(self.places)):
             if index in self.ring_next:
                 continue
@@ -202,7 +202,7 @@ class _RingJoiner:
 def shorten(order: IntArray, distance: IntArray) -> IntArray:
     """Reverse sections of a closed walk while this reduces the sum of its squared steps (2-opt).
 
-    `distance` has the hops between every two places; the walk starts at the first place of `order`.
+    `distance` has the number of hops between every two places; the first place of `order` stays first.
     """
     if len(order) < 4 or len(order) > _MOST_SHORTENED:
         return order

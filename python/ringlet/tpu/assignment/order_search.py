@@ -2,8 +2,8 @@
 
 ``DeviceAssignment.build(..., objective=...)`` starts from TensorFlow's assignment, keeps its cores, and tries other
 orders of replicas and of the cores within each; if devices are missing, it assigns all devices again. An order is
-accepted only if no component of its rating is worse than TensorFlow's. For rings, a new assignment must also keep the
-cost of axis-by-axis algorithms, which depend on the members of a group, not on their order.
+accepted only if no component of its rating is worse than TensorFlow's. For rings, an assignment of all devices must not
+raise the cost of axis-by-axis algorithms either, which depends on the members of a group, not on their order.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class RingObjective:
 
 @dataclass(frozen=True)
 class HaloObjective:
-    """Objective for exchange between neighbouring tiles of a tensor split over the logical cores of a replica.
+    """Objective for exchanges between neighbouring tiles of a tensor split over the logical cores of a replica.
 
     If each replica has one core, the tensor is split over the replicas instead.
 
@@ -309,7 +309,7 @@ class _Search:
 
 
 def _reordered(search: _Search, coordinates: IntArray, fabric: Fabric, *, of_replicas: bool) -> Iterator[IntArray]:
-    """Yield assignments with the replicas reordered, or with the logical cores of all replicas reordered equally."""
+    """Yield assignments with replicas reordered, or with the logical cores of all replicas in the same new order."""
     start = search.best
     if of_replicas and start.shape[0] > 1:
         yield from (start[walk] for walk in walks(coordinates[start[:, 0]], fabric.network))

@@ -1,4 +1,4 @@
-"""Placement of the cores of each replica for :meth:`DeviceAssignment.build`, with TensorFlow's checks in order."""
+"""Placement of the cores of each replica for :meth:`DeviceAssignment.build`, with checks in TensorFlow's order."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ _log = logging.getLogger(__name__)
 
 
 def replica_grid(capacity: Sequence[int], num_replicas: int) -> tuple[int, ...]:
-    """Return the number of replicas along each axis: as equal as possible, chosen for the tightest axis first.
+    """Return the number of replicas along each axis, as equal as possible; the axis of least capacity comes first.
 
     Among axes with equal capacity, the last axis (cores) is first, then x, y, z. The product may exceed `num_replicas`.
     """

@@ -1,4 +1,4 @@
-"""Cost of a collective on an assignment: every applicable algorithm, from the bytes that it puts on every link.
+"""Cost of a collective on an assignment, by every applicable algorithm, computed from the bytes on every link.
 
 A schedule lists the messages of an algorithm in stages. Messages are routed and the bytes on every link are added up. A
 stage takes the time of its busiest link plus the latency of its hops. Stages are separated by barriers.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Collective:
-    """A collective of the devices of an assignment, in all groups at the same time.
+    """A collective that all groups of an assignment's devices run at the same time.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class Collective:
             hint = f": did you mean {near[0]!r}?" if near else "."
             raise ValueError(f"unknown collective {self.kind!r}{hint} Choose one of {', '.join(ALGORITHMS)}")
         if not isinstance(self.nbytes, Real):
-            raise TypeError(f"nbytes must be the size of the full array in bytes, a number, got {self.nbytes!r}")
+            raise TypeError(f"nbytes must be the size of the full array as a number of bytes, got {self.nbytes!r}")
         if not 0 <= self.nbytes <= sys.float_info.max:
             raise ValueError(f"nbytes must be the size of the full array, finite and not negative, got {self.nbytes}")
         for name in ("slices", "shift", "root", "target"):
@@ -135,7 +135,7 @@ def collective_cost(
     target: int = 1,
     **speeds: Any,
 ) -> CollectiveCost:
-    """Predict the duration of a collective; :meth:`DeviceAssignment.cost` is this function.
+    """Predict the duration of a collective; called by :meth:`DeviceAssignment.cost`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Network of a slice with speeds: links between chips and within them, and the path out of the slice."""
+"""Network of a slice with the speeds of its links: between chips, within chips, and out of the slice."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class FabricOptions:
     hop_seconds : float, optional
         Latency of one link; default: the generation's.
     bandwidth_scale : float, array or mapping, optional
-        Remaining fraction of each link: one number for all, one per entry of ``Topology.links()``, or by pair of
-        neighbouring chips such as ``{((0, 0, 0), (1, 0, 0)): 0.5}``, both ways.
+        Remaining fraction of each link's bandwidth: one number for all, one per entry of ``Topology.links()``, or a
+        mapping by pair of neighbouring chips such as ``{((0, 0, 0), (1, 0, 0)): 0.5}``, both ways.
     core_bandwidth : float, optional
         Bandwidth between the two devices of a chip, one way, in bytes per second; default: the generation's, or
         unlimited.
@@ -192,10 +192,11 @@ def _scale(network: Network, given: float | Sequence[float] | Mapping[Any, float
                 f"{network.exists.sum()} entries of Topology.links()"
             )
         scale[network.exists] = parts
-    if not (scale > 0).all() or not np.isfinite(scale).all():
+    wrong = scale[~((scale > 0) & np.isfinite(scale))]
+    if wrong.size:
         raise ValueError(
-            "bandwidth_scale must be the remaining fraction of each link's bandwidth, above 0. The hardware routes "
-            "around a failed link, which appears as lower bandwidth: pass a fraction such as 0.25"
+            f"bandwidth_scale must be the remaining fraction of each link's bandwidth, above 0, got {wrong[0]:g}. The "
+            "hardware routes around a failed link, which appears as lower bandwidth: pass a fraction such as 0.25"
         )
     return scale
 

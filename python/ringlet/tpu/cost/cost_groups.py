@@ -37,7 +37,10 @@ def _checked(groups: Sequence[Sequence[int]], num_devices: int) -> IntArray:
         raise ValueError(f"groups have {lengths or 'no'} members: all groups must have the same number, at least one")
     found = np.asarray(groups)
     if found.ndim != 2 or found.dtype.kind not in "iu":
-        raise ValueError("groups must be lists of device numbers (replica * cores per replica + logical core)")
+        raise ValueError(
+            "groups must be lists of device numbers (replica * cores per replica + logical core), got an array of "
+            f"{found.dtype}"
+        )
     if (found < 0).any() or (found >= num_devices).any():
         wrong = int(found[(found < 0) | (found >= num_devices)][0])
         raise ValueError(f"groups name device {wrong}, but devices are numbered 0 to {num_devices - 1}")

@@ -15,7 +15,7 @@ _MAX_PAIRS = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class Messages:
-    """Messages between pairs of devices, by default of one unit each, routed in the `order` of the axes.
+    """Messages between pairs of devices, by default of one unit each, routed along the axes in `order`.
 
     `is_plain` routes wrap links without the twist: rings use the same links in a twisted torus, in another order.
     """
@@ -86,13 +86,13 @@ def _within_chips(fabric: Fabric, group: IntArray) -> FloatArray:
 
 
 def _all_pairs(network: Network, chips: IntArray, count: IntArray) -> tuple[FloatArray, int]:
-    """Return the link loads of a unit between all pairs of members: `count` members at each of `chips`.
+    """Return the link loads if each member sends a unit to each other; `count` members are on each of `chips`.
 
     A pair's path along one axis does not depend on the next axes, so pairs with equal paths are counted, not listed.
     With ``c[x, y, z]`` members, the units along x from (x, y, z) towards x' are ``c[x, y, z] sum_yz c[x']``; along y
     from (x', y, z) towards y' they are ``sum_x c[y, z] sum_z c[x', y']``, and along z from (x', y', z) towards z'
-    ``sum_xy c[z] c[x', y', z']``. The longest path belongs to a pair that is distant along all axes; every box has such
-    a pair.
+    ``sum_xy c[z] c[x', y', z']``. The longest path is that of a pair that is farthest apart along all axes; every box
+    has such a pair.
     """
     if network.twist is not None:
         return _all_pairs_twisted(network, chips, count)

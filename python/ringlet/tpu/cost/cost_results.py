@@ -102,7 +102,7 @@ def _largest(times: Any, fields: Sequence[str]) -> str:
 
 
 def parts_text(times: Any) -> str:
-    """Return text of the nonzero components of a time, such as ``7.292 ms ICI + 12 us latency``."""
+    """Format the nonzero components of a time, such as ``7.292 ms ICI + 12 us latency``."""
     parts = [(getattr(times, name, 0.0), text) for name, text in _BOUNDS.items()]
     return " + ".join(f"{format_seconds(seconds)} {text}" for seconds, text in parts if seconds > 0)
 
@@ -127,7 +127,7 @@ class CollectiveCost(_Loaded):
         Latency of hops, and transfer time by the limiting resource: links between chips, the link between the two
         devices of a chip, the path from chips to their hosts, the network between slices.
     lower_bound_seconds : float
-        Lower bound of any algorithm, from the bytes that each chip must send over its links.
+        Lower bound on the time of any algorithm, from the bytes that each chip must send over its links.
     times : mapping of str to float
         Seconds of every applicable algorithm, the fastest first.
     link_bytes, link_seconds : ndarray of float64, shape (links,)
@@ -161,7 +161,7 @@ class CollectiveCost(_Loaded):
 
     @property
     def bound(self) -> str:
-        """The longest part: ``"ICI"``, ``"core link"``, ``"PCIe"``, ``"DCN"``, ``"latency"``, or ``"nothing"``."""
+        """Limiting factor: ``"ICI"``, ``"core link"``, ``"PCIe"``, ``"DCN"``, ``"latency"``, or ``"nothing"``."""
         return _largest(self, tuple(_BOUNDS)[2:])
 
     @property
@@ -229,10 +229,9 @@ class StepCost(_Loaded):
 
     @property
     def bound(self) -> str:
-        """The longest part: ``"compute"``, ``"memory"``, or a part of communication as in :class:`CollectiveCost`.
+        """Limiting factor: ``"compute"``, ``"memory"``, or a part of communication as in :class:`CollectiveCost`.
 
-        This is the largest part of computation or communication, whichever takes longer; ``"nothing"`` if both take no
-        time.
+        The largest part of computation or communication, whichever takes longer; ``"nothing"`` if both take no time.
         """
         computes = max(self.compute_seconds, self.memory_seconds) >= self.communication_seconds
         return _largest(self, ("compute_seconds", "memory_seconds") if computes else tuple(_BOUNDS)[2:])

@@ -142,9 +142,9 @@ def _sequential(plan: Plan, gather: bool) -> list[Stage]:
 
 
 def _rotated(plan: Plan, gather: bool) -> list[Stage]:
-    """Return stages for one equal part per axis, each starting along its axis; devices of a chip come first or last.
+    """Return stages for equal parts of the array, as many as axes; each part begins with another axis.
 
-    Parts share links if axes are unequal, so loads are summed over all stages.
+    If axes are unequal, parts share links, so all parts are in one stage.
     """
     box = _box(plan)
     orders = _rotations(plan, box)
@@ -173,7 +173,7 @@ def _balanced(plan: Plan, gather: bool) -> list[Stage]:
 
 
 def _rotations(plan: Plan, box: Box) -> list[list[int]]:
-    """Return the rotations of the list of torus axes: one that begins with each axis."""
+    """Return all rotations of the list of torus axes; each begins with another axis."""
     axes = [axis for axis in _axes_by_speed(plan, box) if axis < 3]
     if len(axes) < 2:
         raise UnfitError("the devices of a group span fewer than two axes of the torus")

@@ -158,7 +158,7 @@ class Network:
         return arrived
 
     def axis_steps(self, axis: int, begin: IntArray, end: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
-        """Yield the steps between coordinates of an axis for each direction, with the direction's share of messages."""
+        """Yield the shortest steps between coordinates of an axis, and their shares: both ways if equally long."""
         size, ring = self.shape[axis], self.wrap[axis]
         ahead = end - begin
         if not ring:
@@ -171,7 +171,7 @@ class Network:
             yield np.where(tied, -ahead, 0), np.where(tied, 0.5, 0.0)
 
     def _ways(self, source: IntArray, target: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
-        """Yield the shortest paths as steps [message, axis], and the share [message] of the message that takes each."""
+        """Yield the shortest paths as steps [message, axis], and the share [message] that each path carries."""
         begin, end = self.coordinates(source), self.coordinates(target)
         if self.twist is not None:
             yield from self._twisted_ways(end - begin)

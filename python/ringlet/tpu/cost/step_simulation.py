@@ -46,13 +46,13 @@ def simulate(
     collectives : Collective or sequence
         The communication of the step.
     flops, hbm_bytes : float
-        Operations, and bytes between a device and its memory, of one device in the step.
+        Operations of one device in the step, and bytes that it transfers to and from its memory.
     is_overlapped : bool
         Whether computation and communication overlap.
     model : {"exact", "asymptotic"}
     **speeds
-        As for :meth:`DeviceAssignment.cost`; and ``flops_per_second`` and ``hbm_bytes_per_second`` of one device;
-        default: the generation's.
+        As for :meth:`DeviceAssignment.cost`, and ``flops_per_second`` and ``hbm_bytes_per_second`` of one device
+        (default: the generation's).
 
     Returns
     -------
@@ -128,13 +128,13 @@ def _listed(items: Any) -> list[Any]:
 
 
 def _no_step(item: object) -> TypeError:
-    return TypeError(f"a step must consist of Collective(...) and lists of them, got {item!r}")
+    return TypeError(f"collectives must be Collective objects or lists of them, got {item!r}")
 
 
 def _device_seconds(assignment: Placed | Topology, name: str, amount: float, given: float | None) -> float:
     """Return the time in which one device computes, or transfers bytes to and from its memory."""
     if not isinstance(amount, Real) or not 0 <= amount < math.inf:
-        raise ValueError(f"{name} must be a finite number for each device and step, not negative, got {amount!r}")
+        raise ValueError(f"{name} of a device in one step must be a finite number, at least 0, got {amount!r}")
     if amount == 0:
         return 0.0
     speed = f"{name}_per_second"
@@ -177,8 +177,8 @@ def _run_concurrently(collectives: list[ActiveCollective], fabric: Fabric) -> tu
     """Simulate concurrent collectives until all have ended; return the total time and the time of each bound.
 
     At any time, each collective is in one stage and needs a fraction of every link's time: the link's busy time in that
-    stage divided by the duration of the stage when run alone. If the fractions of a link exceed one, all collectives
-    that use it slow down by that factor.
+    stage divided by the duration of the stage when run alone. If the fractions of a link add up to more than one, all
+    collectives that use it slow down by their sum.
     """
     if len(collectives) == 1:
         cost = collectives[0].cost

@@ -73,7 +73,7 @@ def _free_colour(first: int, taken: set[int]) -> int:
 
 
 def _touching(replica: Integers) -> Iterator[tuple[int, int]]:
-    """Yield pairs of different replicas on one chip or on adjacent chips, within a slice or across two."""
+    """Yield pairs of different replicas on one chip or on adjacent chips."""
     for axis in range(4):
         length = replica.shape[axis]
         one = np.take(replica, range(length - 1), axis=axis).reshape(-1)

@@ -49,7 +49,7 @@ def _strokes(
     is_wrap: bool,
     panels: tuple[int | None, int | None],
 ) -> list[list[Point]]:
-    """Return the lines of one link, each end in one panel: the same panel unless the torus is twisted."""
+    """Return the lines of one link; its ends are in different panels only if the torus is twisted."""
     if not (layout.is_drawn(source[0], source[1]) and layout.is_drawn(target[0], target[1])):
         return []
     forwards = (target[axis] > source[axis]) != is_wrap

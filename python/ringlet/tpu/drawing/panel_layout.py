@@ -1,4 +1,4 @@
-"""Positions of chips: one panel per slice of equal z, in rows, with the largest size that fits the width."""
+"""Positions of chips: one panel per slice of equal z, in rows, with the largest chips that fit the width."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LOWEST = 1.4  # maximum height, as a multiple of the width
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Layout in pixels: side of a chip, gap within a host, left of columns, top of rows, z and first chip of panels.
+    """Positions in pixels; `gap` separates the chips of a host, and `slices` are the z coordinates of the panels.
 
     `width` is the width of the whole drawing, `bottom` the lower edge of the panels.
     """
@@ -86,7 +86,7 @@ def lay_out(subject: Subject, slices: Sequence[int], width: int) -> Layout:
 
 
 def _cropped(shape: tuple[int, int]) -> tuple[int, int]:
-    """Return the part of a slice that is drawn: the whole slice unless it alone has too many chips."""
+    """Return the number of columns and rows to draw: all, unless one slice has too many chips."""
     x, y = shape
     if x * y <= MOST_CHIPS:
         return x, y

@@ -193,7 +193,7 @@ class WidePanel(_Labelled):
 
 
 class ClosePanel(_Labelled):
-    """Labels in columns."""
+    """Labels in dense columns."""
 
     @property
     def width(self) -> int:

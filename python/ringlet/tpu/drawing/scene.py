@@ -24,7 +24,7 @@ class Style:
     opacity: tuple[float, float] = (1.0, 1.0)
 
 
-# Names are CSS classes in a page shared with other content: all have the same prefix.
+# Names are CSS classes, which the style sheet restricts to elements of drawings.
 CARD = Style("card", fill=("#ffffff", "#0d1117"), stroke=("#d0d7de", "#30363d"))
 INK = Style("ink", fill=("#1f2328", "#e6edf3"))
 WORDS = Style("words", fill=("#59636e", "#9198a1"))
@@ -49,7 +49,7 @@ LOADS = (
 
 @dataclass(frozen=True)
 class Boxes:
-    """Rectangles of one style, each left, top, width and height."""
+    """Rectangles of one style, each as left, top, width and height."""
 
     style: Style
     boxes: Sequence[Box]

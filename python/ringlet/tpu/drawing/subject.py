@@ -95,7 +95,7 @@ class Subject:
 
     @property
     def host(self) -> Integers:
-        """Host of each chip's first device; -1 for chips without devices."""
+        """Host of each chip; -1 for chips without devices."""
         hosts: Integers = self.task.max(axis=3)
         return hosts
 

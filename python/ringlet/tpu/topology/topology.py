@@ -28,7 +28,7 @@ class Topology(Drawable):
     """The mesh of cores of a TPU slice, and the task and device of each core.
 
     A *core* has coordinates x, y, z and its number on the chip. A *device* is the unit that frameworks show: one core,
-    or both cores of a chip combined (*megacore*). A *task* is the process of one host. The arrays are read-only.
+    or both cores of a chip combined (*megacore*). A *task* is a process, usually one a host. The arrays are read-only.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ class Topology(Drawable):
         if wrap is None:
             return self.generation.wrap(self.chip_shape) if self.generation else (False, False, False)
         if len(wrap) != 3:
-            raise ValueError(f"wrap must be 3 bools, whether x, y and z close to rings, got {wrap!r}.")
+            raise ValueError(f"wrap must be 3 bools (whether x, y and z close to rings), got {wrap!r}.")
         x, y, z = (bool(closes) for closes in wrap)
         return x, y, z
 
@@ -267,7 +267,7 @@ class Topology(Drawable):
 
     @property
     def num_tasks(self) -> int:
-        """Number of tasks, one per host."""
+        """Number of tasks."""
         return int(self._device_coordinates.shape[0])
 
     @property
@@ -281,7 +281,7 @@ class Topology(Drawable):
         return device // self.num_tpus_per_task if device >= 0 else -1
 
     def tpu_device_ordinal_at_coordinates(self, device_coordinates: Sequence[int]) -> int:
-        """Return the number, within its task, of the device at these coordinates, or -1 if there is none."""
+        """Return the index, within its task, of the device at these coordinates, or -1 if there is none."""
         device = self._device(device_coordinates)
         return device % self.num_tpus_per_task if device >= 0 else -1
 

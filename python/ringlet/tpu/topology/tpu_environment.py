@@ -37,7 +37,7 @@ NUMBER = re.compile(r"\d{1,6}", re.ASCII)
 
 
 class Variables:
-    """Variables by name; an empty variable counts as unset."""
+    """Environment variables by name; an empty variable counts as unset."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -67,7 +67,7 @@ class Variables:
         return int(text)
 
     def bounds(self, names: tuple[str, str]) -> tuple[str, tuple[int, ...] | None]:
-        """Return the name and numbers along x, y, z, and optionally a fourth number."""
+        """Return the name of the variable that is set, and its three or four numbers."""
         name, text = self.get(*names)
         if text is None:
             return name, None
@@ -110,7 +110,7 @@ class TPUEnvironment:
     processes_per_chip : int
         1, or 2 if each device of a chip has its own process.
     visible_chips : tuple of int or None
-        Chips of the host that this process opens.
+        Chips that this process opens, numbered within its host.
     worker_id, task_id : int or None
         Index of this host, and of this process over all hosts.
     hostnames : tuple of str
@@ -243,7 +243,7 @@ def _shape_variable(found: Variables) -> _ShapeVariable:
 
 
 def _shape_of_processes(found: Variables, bounds: str, known: _ShapeVariable, box: ChipShape) -> ChipShape:
-    """Return the shape of all processes: the shape of the slice, or of the part that the processes open."""
+    """Return the chips along x, y and z that all processes open: the slice, or a part of it."""
     shape = known.shape
     if shape is None or box == shape or (math.prod(box) == math.prod(shape) and known.name != TOPOLOGY):
         return box
@@ -281,7 +281,7 @@ def _per_chip(name: str, bounds: tuple[int, ...] | None, generation: Generation 
 
 
 def _host_shape(found: Variables, generation: Generation | None, shape: ChipShape) -> ChipShape:
-    """Return the chips of one host; by default, those of one process."""
+    """Return the chips of one host, the default for one process."""
     hosts = len(found.texts(HOSTNAMES))
     x, y = (2 if length % 2 == 0 else 1 for length in shape[:2])
     usual = generation.host_shape_of(shape) if generation else (x, y, 1)
@@ -371,7 +371,7 @@ def _visible_chips(found: Variables, slice_: TPUEnvironment) -> tuple[int, ...] 
     numbers = tuple(map(int, parts))
     if slice_.generation and max(numbers) >= slice_.generation.chips_per_machine:
         most = slice_.generation.chips_per_machine
-        raise contradiction(name, ACCELERATOR_TYPE[0], f"chip {max(numbers)} is not below {most}, the chips of a host")
+        raise contradiction(name, ACCELERATOR_TYPE[0], f"chip {max(numbers)}, but a host has chips 0 to {most - 1}")
     if len(parts) != math.prod(slice_.chips_per_process):
         each = ",".join(map(str, slice_.chips_per_process))
         raise contradiction(
