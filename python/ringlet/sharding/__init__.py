@@ -30,6 +30,7 @@ from ringlet.sharding.visualize import Visualization, visualize
 
 if TYPE_CHECKING:
     from ringlet.sharding import random
+    from ringlet.sharding.formats.dtensor_layouts import from_dtensor, to_dtensor
     from ringlet.sharding.formats.jax_layouts import from_jax, to_jax
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "deterministic",
     "device_put",
     "explain",
+    "from_dtensor",
     "from_jax",
     "map_halo",
     "map_halo_vjp",
@@ -65,13 +67,17 @@ __all__ = [
     "shard",
     "strict",
     "tile_views",
+    "to_dtensor",
     "to_jax",
     "visualize",
 ]
 
-# Loaded on first use, because most programs need neither numpy.random nor JAX.
+# Loaded on first use, because most programs need neither numpy.random nor JAX nor PyTorch.
 __getattr__ = load_on_use(
-    __name__, {"random": "random", "from_jax": "formats.jax_layouts", "to_jax": "formats.jax_layouts"}
+    __name__,
+    {"random": "random"}
+    | dict.fromkeys(("from_dtensor", "to_dtensor"), "formats.dtensor_layouts")
+    | dict.fromkeys(("from_jax", "to_jax"), "formats.jax_layouts"),
 )
 __dir__ = list_public(__name__)
 
