@@ -48,7 +48,11 @@ def all_gather(*args):
         ),
         (lambda: len(STEPS), TypeError, ["'DistributedDataset' has no len()", "dataset.cardinality"]),
         (lambda: STEPS[0], TypeError, ["object is not subscriptable: got dataset[0]", "next(iter(dataset))"]),
-        (lambda: RESULT[0], TypeError, ["2 components, one of each replica", "strategy.local_results(value)"]),
+        (
+            lambda: RESULT[0],
+            TypeError,
+            ["2 components, one per replica, and no single value", "strategy.local_results(value)"],
+        ),
         (lambda: STRATEGY.distribute_dataset(X), TypeError, ["of shape (64, 3)", "from_tensor_slices(x).batch(size)"]),
         (lambda: STRATEGY.distribute_dataset((X, Y)), TypeError, ["from_tensor_slices((x, y)).batch(size)"]),
         (lambda: STRATEGY.distribute_dataset([X, Y]), TypeError, ["from_tensor_slices((x, y)).batch(size)"]),
