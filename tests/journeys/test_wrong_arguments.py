@@ -25,7 +25,11 @@ def all_gather(*args):
 @pytest.mark.parametrize(
     ("call", "kind", "words"),
     [
-        (lambda: ringlet.map(X, np.sqrt), TypeError, ["function first", "map(fn, array)", "of shape (64, 3)"]),
+        (
+            lambda: ringlet.map(X, np.sqrt),
+            TypeError,
+            ["map takes a function as its first argument", "map(fn, array)", "of shape (64, 3)"],
+        ),
         (lambda: ringlet.map(np.sqrt, iter([1, 2])), TypeError, ["np.asarray(list(values))"]),
         (lambda: ringlet.map(np.sqrt, Dataset.range(4)), TypeError, ["dataset.map(fn)", "distribute_dataset(dataset)"]),
         (lambda: ringlet.map(lambda x: None, X), ValueError, ["returned None", "a row for each row"]),

@@ -184,7 +184,7 @@ def test_a_function_of_map_does_not_map(inner):
     ],
 )
 def test_a_function_of_map_makes_no_collective_call(name, call):
-    with pytest.raises(RuntimeError, match=rf"a function of map called .*{name}.* different numbers of batches"):
+    with pytest.raises(RuntimeError, match=rf"the function of map called .*{name}.* different numbers of batches"):
         STRATEGY.map(lambda x: call(ringlet.replica_context(), x), np.arange(12), batch_size=4)
     assert STRATEGY.run(lambda: ringlet.replica_context().all_reduce("SUM", 1)).values[0] == 3
 
