@@ -117,7 +117,10 @@ def quantized() -> Any:
         (lambda: torch.ones(2, requires_grad=True), r"requires gradients.*x\.detach\(\), or .* torch\.no_grad\(\)"),
         (lambda: torch.ones(2, requires_grad=True) * 2, r"requires gradients.*x\.detach\(\)"),
         (lambda: torch.nn.Parameter(torch.ones(2)), r"a Parameter that requires gradients"),
-        (lambda: torch.ones(2, device="meta"), "on the meta device, which has a shape but no values"),
+        (
+            lambda: torch.ones(2, device="meta"),
+            "on the meta device, which stores no values: create a tensor with values first",
+        ),
         (sparse, r"of layout torch\.sparse_coo.*\.to_dense\(\)"),
         (quantized, r"a quantized Tensor.*\.dequantize\(\)"),
         (nested, r"of rows of different lengths \(nested\): pass x\.to_padded_tensor\(0\)"),

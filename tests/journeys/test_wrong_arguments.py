@@ -25,7 +25,11 @@ def all_gather(*args):
 @pytest.mark.parametrize(
     ("call", "kind", "words"),
     [
-        (lambda: ringlet.map(X, np.sqrt), TypeError, ["function first", "map(fn, array)", "of shape (64, 3)"]),
+        (
+            lambda: ringlet.map(X, np.sqrt),
+            TypeError,
+            ["map takes a function as its first argument", "map(fn, array)", "of shape (64, 3)"],
+        ),
         (lambda: ringlet.map(np.sqrt, iter([1, 2])), TypeError, ["np.asarray(list(values))"]),
         (lambda: ringlet.map(np.sqrt, Dataset.range(4)), TypeError, ["dataset.map(fn)", "distribute_dataset(dataset)"]),
         (lambda: ringlet.map(lambda x: None, X), ValueError, ["returned None", "a row for each row"]),
@@ -48,7 +52,11 @@ def all_gather(*args):
         ),
         (lambda: len(STEPS), TypeError, ["'DistributedDataset' has no len()", "dataset.cardinality"]),
         (lambda: STEPS[0], TypeError, ["object is not subscriptable: got dataset[0]", "next(iter(dataset))"]),
-        (lambda: RESULT[0], TypeError, ["2 components, one of each replica", "strategy.local_results(value)"]),
+        (
+            lambda: RESULT[0],
+            TypeError,
+            ["2 components, one per replica, and no single value", "strategy.local_results(value)"],
+        ),
         (lambda: STRATEGY.distribute_dataset(X), TypeError, ["of shape (64, 3)", "from_tensor_slices(x).batch(size)"]),
         (lambda: STRATEGY.distribute_dataset((X, Y)), TypeError, ["from_tensor_slices((x, y)).batch(size)"]),
         (lambda: STRATEGY.distribute_dataset([X, Y]), TypeError, ["from_tensor_slices((x, y)).batch(size)"]),

@@ -103,8 +103,14 @@ def test_a_collective_that_waits_too_long_leaves_the_strategy_usable(monkeypatch
     assert_usable(strategy)
 
 
-@pytest.mark.parametrize("variable", ["0.05", "600"])
-def test_a_replica_that_never_arrives_is_left_when_the_others_have_waited_their_time_out(monkeypatch, variable):
+OPTIONS_TEXT = (
+    r"replica [02] of 3 waited 0\.05 s, the timeout_seconds of its CommunicationOptions, for the other replicas in "
+    "all_reduce: check what they execute, or allow more time"
+)
+
+
+@pytest.mark.parametrize(("variable", "text"), [("0.05", r"waited 0\.05 s for rank 1"), ("600", OPTIONS_TEXT)])
+def test_a_replica_that_never_arrives_is_left_when_the_others_have_waited_their_time_out(monkeypatch, variable, text):
     monkeypatch.setenv("RINGLET_TIMEOUT_SECONDS", variable)
     options = ringlet.experimental.CommunicationOptions(timeout_seconds=None if variable == "0.05" else 0.05)
     strategy, may_end, has_returned = mirrored(3), threading.Event(), threading.Event()
@@ -118,7 +124,7 @@ def test_a_replica_that_never_arrives_is_left_when_the_others_have_waited_their_
 
     left: list[float] = []
     monkeypatch.setattr(ReplicaRun, "_wait", lambda run, seconds: left.append(seconds) or WAIT(run, seconds))
-    with pytest.raises(DeadlineExceededError, match=r"waited 0\.05 s for ") as caught:
+    with pytest.raises(DeadlineExceededError, match=text) as caught:
         strategy.run(step)
     assert not has_returned.is_set()
     assert left == [_GRACE_SECONDS]  # of the run's own time-out, nothing is waited for

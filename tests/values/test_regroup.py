@@ -195,5 +195,7 @@ def test_a_structure_in_the_place_of_a_leaf_is_a_component():
 def test_leaves_are_given_in_columns():
     columns, shape = leaf_columns([{"b": 1, "a": [2]}, {"a": [4], "b": 3}], "anything")
     assert (columns, nest.unflatten(shape, "xy")) == ([(2, 4), (1, 3)], {"b": "y", "a": ["x"]})
-    with pytest.raises(ValueError, match=r"anything of .*replica 0 has \[\*\], replica 2 has \(\*,\)"):
+    with pytest.raises(
+        ValueError, match=r"anything got different structures: replica 0 has \[\*\], replica 2 has \(\*,\)"
+    ):
         leaf_columns([[1], [1], (1,)], "anything")

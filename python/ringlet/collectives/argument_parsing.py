@@ -23,7 +23,7 @@ def as_sequence(values: Any, name: str) -> Sequence[Any]:
 
 
 def shortened(value: Any) -> str:
-    """Return the repr of a value on one line; more than 40 characters are shortened and followed by the shape."""
+    """Return the repr of a value on one line; a repr over 40 characters is cut, and the shape of an array added."""
     text = " ".join(repr(value).split())
     shape = getattr(value, "shape", None)
     return text if len(text) <= 40 else text[:37] + "..." + (f" of shape {shape}" if isinstance(shape, tuple) else "")

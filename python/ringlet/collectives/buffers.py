@@ -22,8 +22,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 def as_buffer(value: Any, name: str = "the array") -> Array:
     """Return an array that the core can read: contiguous, aligned and in native byte order.
 
-    A suitable array is returned unchanged; others are copied. Read-only inputs stay read-only. Masked arrays,
-    whose mask would be lost, are an error.
+    A suitable array is returned unchanged; others are copied. Read-only inputs stay read-only. Masked arrays
+    raise an error, because their mask would be lost.
     """
     array = value if type(value) is np.ndarray else as_ndarray(value, name)
     dtype = native(array.dtype)
@@ -81,8 +81,8 @@ def is_direct(out: Array) -> bool:
 class Output:
     """A caller's output array, and the buffer that the core fills for it.
 
-    None for a size in the shape, or for the whole shape, means that the core determines it. The core's first axis is
-    `axis` of `out`. `direct` is `out` with that axis first, or a temporary buffer if the core cannot write to `out`.
+    A size of None in `shape`, or a `shape` of None, is determined by the core. `direct` is `out` with `axis` moved to
+    the front, as the core writes it, or a temporary buffer if the core cannot write to `out`.
     """
 
     __slots__ = ("_given", "_out", "_target", "direct")
@@ -128,7 +128,7 @@ class Output:
 
 
 class Outputs:
-    """The outputs of a call whose results have the shapes of its inputs; without `op`, values are only moved.
+    """The outputs of a call whose results have the shapes of its inputs, and, without `op`, their dtypes.
 
     An input in `buffers` that partly overlaps its own output is replaced by a copy.
     """
@@ -151,7 +151,7 @@ class Outputs:
 def copy_if_partly_overlapping(out: Array, buffer: Array) -> Array:
     """Return `buffer`, or a copy if `buffer` and `out` overlap but are not the same memory.
 
-    An elementwise operation in place is safe; on a shifted overlap it is not.
+    An elementwise operation is safe in place, but not if `out` is shifted.
     """
     return buffer.copy() if overlaps_partly(out, buffer) else buffer
 

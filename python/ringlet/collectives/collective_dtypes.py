@@ -56,7 +56,7 @@ _KINDS: dict[DType, str] = {
 
 
 def is_known(dtype: DType) -> bool:
-    """Return whether the core supports a dtype without conversion; false for the other byte order."""
+    """Return whether the core supports a dtype without conversion; False for non-native byte order."""
     return dtype in _KINDS or _register(dtype)
 
 

@@ -36,7 +36,7 @@ class DataMovement(MemberBase):
         axis : int
             Axis of concatenation, the same on all ranks; negative axes count from the last.
         out : ndarray, optional
-            Array for the result; `x` may be the rank's own block of it. All ranks pass one or none does.
+            Array for the result; `x` may be the rank's own block of it. Pass it on all ranks or on none.
 
         Returns
         -------
@@ -131,8 +131,8 @@ class DataMovement(MemberBase):
             Axes of splitting and concatenation, the same on all ranks; negative axes count from the last. Axes
             other than 0 cost a copy, and a step in which the ranks compare their axes.
         counts : iterable of int, optional
-            Number of rows along `split_axis` for each rank; equal blocks by default. All ranks pass counts or none
-            does. Counts may differ between ranks only if the axes are equal.
+            Number of rows along `split_axis` for each rank; equal blocks by default. Pass counts on all ranks or on
+            none. Counts may differ between ranks only if the axes are equal.
         out : ndarray, optional
             Array for the result of this rank.
 
@@ -251,7 +251,7 @@ def _permute(core: _core.Member, x: Any, pairs: list[tuple[int, int]], out: Arra
 
 
 def _all_gather_to_own(core: _core.Member, x: Any, buffer: Array, axis: int, kind_name: str) -> Any:
-    """Gather into memory of this rank; a preceding step exchanges the sizes."""
+    """Gather into separate memory of this rank; a preceding step exchanges the sizes."""
     # Detects ranks that skip the size exchange, which would otherwise mistake the sizes for arrays.
     core.barrier(f"all_gather({kind_name}, axis={axis})")
     sizes = core.all_gather(np.array([buffer.shape[axis]]), 0, None)

@@ -106,7 +106,7 @@ class Group:
         outs: Sequence[Array] | None = None,
         workers: int | None = None,
     ) -> Any:
-        """Combine the arrays of all ranks in the calling thread, without the ranks' own threads.
+        """Combine the arrays of all ranks in one call, without the ranks' own threads.
 
         Parameters
         ----------

@@ -82,7 +82,7 @@ class Member(Reductions, DataMovement, RootedCollectives, MessagePassing, Shutdo
         Parameters
         ----------
         color : int or None
-            Ranks of one color form a new group. A rank that passes None joins no new group.
+            Ranks with the same color form a new group. A rank that passes None joins no new group.
         key : int
             Ranks of a new group are ordered by this number, then by their rank in this group.
 

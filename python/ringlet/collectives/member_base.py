@@ -38,7 +38,8 @@ class Inboxes(Protocol):
     def join_part(self, inbox: Inbox, rank: int, ranks: Sequence[int], labels: Sequence[int]) -> Inboxes:
         """Return the inboxes of a subgroup.
 
-        `rank` is this rank in the subgroup; `ranks` has the rank of each member in this group, `labels` its inbox.
+        `rank` is this rank's number in the subgroup. For each member, `ranks` has its rank in this group, and `labels`
+        the label of its inbox.
         """
 
 

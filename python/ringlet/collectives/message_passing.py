@@ -40,7 +40,7 @@ class MessageWork(Work[T]):
     """A send or receive that runs while the program continues. Returned by `send_async` and `recv_async`.
 
     `wait` also raises `DeadlineExceededError` when the time-out of the group has passed since the call, and
-    `WorkerLostError` or `CollectiveAborted` if the group fails. A failed receive consumes no message.
+    `WorkerLostError` or `CollectiveAborted` if the group fails; a receive then consumes no message.
 
     Examples
     --------
@@ -336,7 +336,7 @@ class ThreadInboxes:
         return CollectiveAborted(text)
 
     def close(self, rank: int, seconds: float = 0) -> list[str]:
-        """Close the inbox of a rank; return its pending receives. Sends between threads complete immediately."""
+        """Close the inbox of a rank; return the names of its pending receives. Sends to threads complete at once."""
         with self._lock:
             self._left.add(rank)
         return self._made[rank].close() if self._made else []

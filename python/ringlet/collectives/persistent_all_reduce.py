@@ -40,7 +40,7 @@ class StagedPlan:
         self._x, self._source = x, as_ndarray(x)
         if not is_view_of(self._source, x):
             raise InvalidArgumentError(
-                f"x is a {type(x).__name__} that exports new memory each time, so that a plan cannot read its current "
+                f"x is a {type(x).__name__} that exports new memory each time, so a plan cannot read its current "
                 "values: pass an ndarray."
             )
         buffer = as_buffer(self._source)

@@ -92,7 +92,7 @@ def init_process_group(
         If the environment gives a rank that is not below its number of processes, or ``TF_CONFIG`` cannot be parsed.
     FailedPreconditionError
         If this process cannot join the group: another process holds its rank, runs another version of ringlet, or is
-        in another PID namespace. If processes have different `num_ranks`, in all of them.
+        in another PID namespace. Also raised in all processes if their `num_ranks` differ.
     PermissionError
         If another user has taken the name.
     DeadlineExceededError
@@ -142,7 +142,7 @@ def join_processes(
     place: Placement | None,
     processes: Sequence[int] | None = None,
 ) -> list[Member]:
-    """Join a process group of this host, or of `processes`, by default all, of the MPI job that `place` describes."""
+    """Join a process group on this host; with `place`, a group of `processes` (default: all) of that MPI job."""
     if place is not None:
         from ringlet.collectives.hosts.host_join import join
         from ringlet.collectives.hosts.mpi_transport import mpi_transport

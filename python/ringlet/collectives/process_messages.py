@@ -114,7 +114,7 @@ class ProcessInbox:
 
 
 def process_inboxes(connected: ConnectedGroup, seconds: float) -> dict[int, ProcessInbox]:
-    """Return the inboxes of the ranks of this process, whose mailboxes are open."""
+    """Return the inboxes of the ranks of this process, with open mailboxes."""
     identities = {rank: peer.identity for peer in connected.peers for rank in peer.ranks}
     names = [f"{connected.token.hex()} {rank}" for rank in range(len(identities))]
     mailboxes = {rank: Mailbox(names[rank]) for rank in connected.peers[connected.index].ranks}

@@ -51,7 +51,7 @@ class Reductions(MemberBase):
         algorithm : Algorithm
             The same on all ranks.
         out : ndarray, optional
-            Array for the result, of the shape of `x`; may be `x` itself. All ranks pass one or none does.
+            Array for the result, of the shape of `x`; may be `x` itself. Pass it on all ranks or on none.
 
         Returns
         -------
@@ -96,7 +96,7 @@ class Reductions(MemberBase):
         outs: Sequence[Array] | None = None,
         bytes_per_pack: int = 0,
     ) -> list[Array]:
-        """Combine many arrays of any dtypes in few passes, each with the result of :meth:`all_reduce`.
+        """Combine many arrays of any dtypes in few passes; results are those of :meth:`all_reduce`.
 
         Parameters
         ----------
@@ -262,8 +262,8 @@ class Reductions(MemberBase):
         -------
         ndarray
             `out`, or a read-only array: the combination of ranks 0 to ``rank - 1``, from left to right. Rank 0 receives
-            the identity: 0 for SUM, OR and XOR, 1 for PROD, all bits (or True) for AND, the largest value (infinity if
-            the dtype has it) for MIN, the smallest for MAX.
+            the identity: 0 for SUM, OR and XOR, 1 for PROD, all bits set (or True) for AND, the largest value (infinity
+            if the dtype has it) for MIN, the smallest for MAX.
 
         Raises
         ------

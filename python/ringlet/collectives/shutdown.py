@@ -26,7 +26,7 @@ class ProcessShare(Protocol):
 
 
 class Shutdown(MemberBase):
-    """Mixin of members: closing, also as a context manager."""
+    """Mixin of members that closes them, explicitly or as a context manager."""
 
     __slots__ = ()
 

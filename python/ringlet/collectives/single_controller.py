@@ -1,4 +1,4 @@
-"""All-reduces in a single thread that holds the arrays of all ranks."""
+"""All-reduces by a single caller that holds the arrays of all ranks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def default_workers() -> int:
 def all_reduce_buffers(
     arrays: Sequence[Any], op: Op = Op.SUM, *, out: Array | None = None, workers: int | None = None
 ) -> Array:
-    """Combine the arrays of all ranks in the calling thread.
+    """Combine the arrays of all ranks in one call.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def all_reduce_all(arrays: Sequence[Any], op: Op, outs: Sequence[Array] | None, 
 def plan_all_reduce_all(
     arrays: Sequence[Array], op: Op, outs: Sequence[Array] | None, workers: int | None
 ) -> Callable[[], Any]:
-    """Check the arguments of :func:`all_reduce_all` once; each call of the result combines the arrays' contents.
+    """Return a callable that runs :func:`all_reduce_all` on the arrays' current contents, without further checks.
 
     Raises InvalidArgumentError if an array would need a conversion.
     """

@@ -21,9 +21,9 @@ class ClosureQueue:
     """A thread-safe queue of at most `most_queued` closures.
 
     A closure is queued, then in flight on a worker, then finished, failed, cancelled, or queued again at its former
-    position. The first error is kept until `put`, `join` or `is_done` raises it. These methods first wait for the
-    closures in flight, which workers cancel if possible, then cancel queued closures and clear the error. The error of
-    `end` is permanent. `on_work` is called with the lock held when closures may be taken or recalled.
+    position. The first error is kept until `put`, `join` or `is_done` raises it. Before they raise it, these methods
+    wait for the closures in flight (workers cancel them if possible), cancel queued closures, and clear the error. The
+    error of `end` is permanent. `on_work` is called with the lock held when closures may be taken or recalled.
     """
 
     def __init__(self, on_work: Callable[[], None], most_queued: int = MOST_QUEUED) -> None:

@@ -37,7 +37,7 @@ class ClusterCoordinator:
     Parameters
     ----------
     strategy : ParameterServerStrategy
-        A strategy has one coordinator, which a second call returns. Its processes are started if necessary.
+        A strategy has one coordinator, which a second call returns. The cluster is started if necessary.
 
     Raises
     ------
@@ -116,7 +116,7 @@ class ClusterCoordinator:
     ) -> RemoteValue:
         """Schedule a function on any worker and return immediately.
 
-        The queue holds at most 262144 functions: scheduling another function blocks.
+        The queue holds at most 262144 functions; the call blocks while it is full.
 
         Parameters
         ----------
@@ -133,7 +133,7 @@ class ClusterCoordinator:
         Raises
         ------
         TypeError
-            If `fn` is not callable, or an object in it or in its arguments, which the message names, cannot be sent.
+            If `fn` is not callable, or it or an argument contains an object that cannot be sent; the message names it.
         ValueError
             If a `RemoteValue` is among the arguments, as in TensorFlow.
         PSUnavailableError
@@ -235,8 +235,8 @@ class ClusterCoordinator:
     def shutdown(self, timeout_seconds: float = 2.0) -> None:
         """Stop the workers and the parameter servers; queued functions are cancelled.
 
-        Called automatically when this object is collected or the process exits. Variables remain readable. Safe in any
-        thread and in signal handlers.
+        Done automatically when the process exits; if this object is collected, the workers are only disconnected.
+        Variables remain readable. Safe in any thread and in signal handlers.
 
         Parameters
         ----------

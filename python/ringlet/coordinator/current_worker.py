@@ -44,7 +44,7 @@ def experimental_get_current_worker_index() -> int:
 
 @contextlib.contextmanager
 def as_worker(index: int) -> Iterator[None]:
-    """Set the worker index within the context."""
+    """Return a context manager that sets the worker index."""
     token = _current.set(index)
     try:
         yield

@@ -45,7 +45,7 @@ _HANGUP = getattr(select, "POLLRDHUP", 0)  # 0 on systems without it, where poll
 class Dispatcher:
     """Serves one coordinator, until it is stopped or a parameter server is lost.
 
-    It sends the strategy to each worker; `stop` stops the tasks. `on_server_lost` takes the index of a lost parameter
+    Each worker receives `strategy`; `stop` also stops the tasks. `on_server_lost` takes the index of a lost parameter
     server and returns the error.
     """
 
@@ -282,7 +282,7 @@ class Dispatcher:
             self._give_up(connection, error)
         else:
             count = len(closures)
-            queued = f"{count} function{' is' if count == 1 else 's are'} queued again, and "
+            queued = f"{count} function{' is' if count == 1 else 's are'} queued again; "
             _log.warning("%s: %swaiting until its process is restarted", error, queued if count else "")
             self._restart(connection)
 

@@ -44,7 +44,7 @@ class PerWorkerDataset:
         self.element_spec = getattr(dataset, "element_spec", None)
 
     def __repr__(self) -> str:
-        return f"<PerWorkerDataset of {self._strategy!r}; iter() of it is passed to functions>"
+        return f"<PerWorkerDataset of {self._strategy!r}; pass iter(dataset) to functions>"
 
     def build(self) -> PerWorkerValues:
         """Return the datasets, one for each worker, to pass to `schedule`.

@@ -11,7 +11,7 @@ because it is sent even while a function runs.
     HOLD     resource, pickle + buffers                 NOT_MADE  resource, Failure
     FETCH    resource                                   FETCHED   resource, pickle + buffers
     TABLE    variable + its descriptor                  UNFETCHED resource, Failure
-    FORGET   which table, numbers                       RETURNED  -, calls that were not begun
+    FORGET   -, (kind, number) pairs                    RETURNED  -, calls that were not begun
     ENTER    -, pickle of the strategy
     RECALL   -, answered by RETURNED                    READY     -
     CANCEL   -, calls to cancel                         CANCELLED call, which has ended early

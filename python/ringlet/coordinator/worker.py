@@ -43,7 +43,7 @@ class Worker:
     """One worker, which serves the coordinator at the other end of a channel.
 
     One thread runs functions; another thread reads commands, so that it can return closures while a function runs.
-    Functions run in the thread that calls `run`.
+    Functions run in the main thread if it calls `run`.
     """
 
     def __init__(self, channel: Channel, index: int) -> None:
@@ -352,8 +352,6 @@ def _means_closed(error: Exception) -> bool:
 
 
 def _refusing(error: Exception) -> Callable[..., Any]:
-    """Return a function that raises `error`."""
-
     def refuse(*args: Any, **kwargs: Any) -> Any:
         raise error.with_traceback(None)
 

@@ -1,4 +1,4 @@
-"""Worker connection: the coordinator's state of one worker and its channel."""
+"""Worker connection: the coordinator's record of one worker, and its channel."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class PerReplica(OpaqueValue, DistributedValues[T_co]):
 
     def _remedy(self) -> str:
         return (
-            f"it has {len(self._values)} components, one of each replica, and no single value. "
+            f"it has {len(self._values)} components, one per replica, and no single value. "
             "strategy.local_results(value) returns them as a tuple, strategy.reduce('MEAN', value, axis=None) or "
             "strategy.gather(value, axis=0) combines them, strategy.run(fn, args=(value,)) passes each to its replica"
         )

@@ -118,7 +118,7 @@ def _regroup_leaf(values: Sequence[Any], wrap: Wrap, always_wrap: bool) -> Any:
 
 
 def _variable_of(components: Sequence[Any]) -> Any:
-    """Return the distributed variable if every argument is this variable or one of its components; else None."""
+    """Return the distributed variable if each argument is that variable or a component of it; else None."""
     first = components[0]
     if getattr(first, "is_distributed_variable", False) and all(component is first for component in components):
         return first
@@ -148,8 +148,8 @@ def leaf_columns(
     owners of the values, such as "replica".
     """
     leaves, shape = nest.flatten(components[0])
-    text = f"{call} of components with different structures"
-    remedy = f"Pass the same nested structure on every {whose}"
+    text = f"{call} got different structures"
+    remedy = f"Use the same nested structure on every {whose}"
     return _columns(leaves, shape, components, text, remedy, whose=whose), shape
 
 

@@ -18,7 +18,7 @@ _DISTRIBUTED = frozenset({PerReplica})
 def check_components(structure: Any, num_replicas: int, subject: str) -> None:
     """Raise ValueError if a distributed value does not have one component for each replica of this process.
 
-    `subject` holds the subject and the verb of the message.
+    `subject` begins the message, as in "update was given".
     """
     if type(structure) in LEAF_TYPES:
         return

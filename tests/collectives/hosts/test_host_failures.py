@@ -200,7 +200,7 @@ def test_a_missing_process_is_named_at_the_rendezvous():
 
 def test_what_is_not_available_says_what_to_use():
     def step(member):
-        with pytest.raises(NotImplementedError, match="over several hosts"):
+        with pytest.raises(NotImplementedError, match="over several hosts: create another group"):
             member.rejoin()
         return member.all_reduce(1)
 

@@ -271,6 +271,6 @@ def test_structures_inside_of_components_are_reduced_leaf_by_leaf_along_axes():
 def test_components_that_are_different_structures_are_refused_and_shown(axis):
     value = PerReplica([{"a": np.ones(1)}, {"b": np.ones(1)}])
     with pytest.raises(
-        ValueError, match=r"reduce of .*different structures: replica 0 has \{'a': \*\}, replica 1 has \{'b': \*\}"
+        ValueError, match=r"reduce got different structures: replica 0 has \{'a': \*\}, replica 1 has \{'b': \*\}"
     ):
         TWO.reduce("SUM", value, axis=axis)

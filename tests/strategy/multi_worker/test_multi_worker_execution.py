@@ -180,7 +180,7 @@ def test_a_function_of_map_makes_no_collective_call(workers):
             try:
                 strategy.map(call, np.arange(8.0))
             except RuntimeError as error:
-                told.append("a function of map called" in str(error))
+                told.append("the function of map called" in str(error))
         answer = [*told, len(strategy.map(np.sqrt, np.arange(8.0)))]
     """
     assert workers.run(program) == [[True, True, 8]] * 2

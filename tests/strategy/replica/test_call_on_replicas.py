@@ -57,4 +57,4 @@ def test_an_interrupt_between_two_calls_aborts_the_group(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         call_on_replicas(pool, lambda replica: replica, reasons.append)
     threads.claims = claims
-    assert reasons == ["KeyboardInterrupt interrupted a joint call of the replicas"]
+    assert reasons == ["KeyboardInterrupt interrupted a collective call of the replicas"]

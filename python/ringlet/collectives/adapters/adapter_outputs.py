@@ -1,4 +1,4 @@
-"""Private output buffers for results that are mutable arrays of other libraries."""
+"""Separate output buffers for each rank, for results that are mutable arrays of other libraries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ringlet.collectives.op import Op
 
 
 class AdapterOutputs:
-    """Outputs of other libraries, with the interface of :class:`~ringlet.collectives.buffers.Outputs`."""
+    """Outputs that become arrays of other libraries, with the interface of `buffers.Outputs`."""
 
     def __init__(
         self, values: Sequence[Any], shapes: Sequence[tuple[int, ...]], dtypes: Sequence[np.dtype[Any]]

@@ -2,7 +2,7 @@
 
 Collectives work on NumPy arrays. An array of another library is read through a NumPy view of its memory, and the result
 is written once, into memory that becomes an array of that library, without a copy. No library is imported here: a
-program that has an array of a library has imported it.
+program with an array of a library has already imported the library.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ArrayAdapter(ABC):
     name : str
         Name of the array type in messages, such as ``"torch.Tensor"``.
     is_mutable : bool
-        Whether users may write to such arrays. Results of mutable arrays have their own memory; others may share it.
+        Whether users may write to such arrays. A mutable result has separate memory; other results may share memory.
 
     Examples
     --------
@@ -56,16 +56,16 @@ class ArrayAdapter(ABC):
 
     @abstractmethod
     def from_ndarray(self, array: Array, like: Any) -> Any:
-        """Return an array of this kind on the memory of a NumPy array, with properties, such as the device, of `like`.
+        """Return an array of this kind on the memory of a NumPy array, with properties of `like`, such as its device.
 
         The array is C-contiguous, in native byte order, aligned to a cache line if :func:`result_memory` allocated it,
-        and no longer written to by others. It is writeable if `is_mutable`; otherwise readers may share it.
+        and has no other writers. It is writeable if `is_mutable`; otherwise readers may share it.
         """
 
     def reader(self, value: Any) -> Callable[[Array], Any] | None:
-        """Return the function that converts a variable's read-only ndarray for its readers; None to return the ndarray.
+        """Return a function that converts a variable's read-only ndarray for its readers; None if they get the ndarray.
 
-        The function holds no memory of `value`.
+        The function does not keep `value` alive.
         """
         return None
 
@@ -186,7 +186,7 @@ def _named(value: Any, kind: ArrayAdapter | None) -> str:
 def in_kind_of(value: Any, result: Array, *, is_own: bool = False) -> Any:
     """Convert a result to the array library of the corresponding input `value`.
 
-    Unless `is_own`, the memory is shared, and a mutable array is made from a copy.
+    Unless `is_own`, others use the memory of `result`, and a mutable array gets a copy.
     """
     kind = kind_of(value)
     if kind is None:
@@ -220,12 +220,11 @@ class _WriteableView:
 
     @classmethod
     def writeable(cls, array: Array) -> Array:
-        """Return a writeable view of a read-only array."""
         return np.asarray(cls(array)).view(array.dtype)
 
 
 def own_copy(value: Any) -> Any:
-    """Copy an array within its library; an immutable array may share memory with its copy."""
+    """Copy an array of another library; an immutable array may share memory with its copy."""
     kind = kind_of(value)
     assert kind is not None
     return in_kind_of(value, kind.as_ndarray(value))

@@ -17,7 +17,7 @@ _WIDE = ("int64", "uint64", "float64", "complex128")
 
 
 class JaxAdapter(ArrayAdapter):
-    """Adapter for jax arrays, which are immutable: replicas share the memory of a result, each with its own object.
+    """Adapter for jax arrays, which are immutable: replicas share the memory of a result, in separate array objects.
 
     Unless ``jax_enable_x64`` is set, 64-bit dtypes become 32-bit dtypes, as in jax itself; the MEAN of integers is then
     float32 instead of float64.

@@ -63,9 +63,7 @@ class TorchAdapter(ArrayAdapter):
         kind, device = type(value).__name__, value.device.type
         remedy = ""
         if device == "meta":
-            remedy = (
-                f"is a {kind} on the meta device, which has a shape but no values: create a tensor with values first"
-            )
+            remedy = f"is a {kind} on the meta device, which stores no values: create a tensor with values first"
         elif device != "cpu":
             remedy = f"is a {kind} on the device {value.device}: ringlet requires tensors in CPU memory. Pass x.cpu()"
         elif value.is_nested:

@@ -1,8 +1,8 @@
 """One rank of a group over several hosts: comparison of its calls, and transfer of bytes between the hosts' leaders.
 
 The ranks of a host combine or collect their data in the memory of the host's first rank, the leader; the leaders
-exchange the data; then each leader distributes the result within its host. A call begins with a comparison of the
-calls: within a host by a barrier named by the description of the call, between hosts by the first message.
+exchange the data; then each leader distributes the result within its host. Each call first compares its description
+with those of the other ranks: within a host by a barrier of that name, between hosts in the first message.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _ALIGNMENT = 64  # alignment in bytes of the data after the description
 
 
 class HostCalls:
-    """Calls of one rank; `local` is its member of the group of its host, `link` connects the leaders of the hosts."""
+    """Calls of one rank; `local` is its member of the host's group, `link` connects the leaders of the hosts."""
 
     def __init__(self, local: _core.Member, group: HostGroup, link: HostLink) -> None:
         self._local = local
@@ -195,7 +195,6 @@ class HostCalls:
     # --- bytes --------------------------------------------------------------------------------------------------------
 
     def _send_bytes(self, hosts: Sequence[int], array: Array) -> None:
-        """Send an array to the given hosts, in pieces."""
         data = _as_bytes(array)
         for begin in range(0, len(data), PIECE_BYTES):
             frame = self._link.frame(PIECE_BYTES)
@@ -243,7 +242,7 @@ def description(text: str, meta_length: int = 0) -> bytes:
 
 
 def described_by(content: bytes) -> tuple[str, int, int]:
-    """Parse a first message: return the description, the position of the metadata, and their length."""
+    """Parse a first message: return the description, and the position and the length of the metadata."""
     length, meta_length = _LENGTHS.unpack_from(content)
     end = _LENGTHS.size + length
     return content[_LENGTHS.size : end].decode(), end + -end % _ALIGNMENT, meta_length

@@ -31,7 +31,7 @@ _RESTART = "Every rank of this group raises this: start the job again, from its 
 class Host:
     """One host of a group, with the ranks `begin` to ``end - 1``.
 
-    `leader` is the number of the MPI process that has the first of these ranks.
+    `leader` is the number of the MPI process that runs the first of these ranks.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Host:
 
 
 def hosts_of(processes: Sequence[tuple[Sequence[int], ProcessIdentity]]) -> list[Host]:
-    """Return the hosts of the given processes, which are pairs of ranks and identity.
+    """Return the hosts of processes, each given as its ranks and its identity.
 
     Processes that cannot share memory or detect each other's exit count as different hosts. Raise ValueError if the
     ranks of a host are not consecutive.
@@ -69,8 +69,8 @@ def hosts_of(processes: Sequence[tuple[Sequence[int], ProcessIdentity]]) -> list
 class HostGroup:
     """A group over several hosts, with the interface of the core's groups.
 
-    `local` is the group of the ranks of this host. `identities` has the process of each rank of the whole group, and
-    `processes` its number in the MPI job. A group that was split from `whole` fails with it.
+    `local` is the group of the ranks of this host. For each rank of all hosts, `identities` has the identity of its
+    process, and `processes` the number of the process in the MPI job. A group split from `whole` fails with `whole`.
     """
 
     def __init__(

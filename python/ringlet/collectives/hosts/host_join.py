@@ -100,7 +100,6 @@ class _HostShare:
         self._local = local
 
     def abort(self, reason: str) -> None:
-        """Make all ranks raise `CollectiveAborted`."""
         self._group.abort(reason)
 
 

@@ -282,7 +282,7 @@ class HostLink:
     def notify(self, data: bytes) -> None:
         """Send a notice to the leaders of all other hosts, and wait briefly until MPI has sent it.
 
-        It may be queued behind other messages, and MPI sends nothing after the end of this process.
+        The notice may be queued behind other messages, and MPI sends nothing after this process has ended.
         """
         stamp = _STAMP.pack(_MAGIC, self._epoch, self.number, self.host, NOTICE, 0, len(data))
         message = np.frombuffer(stamp + data, np.uint8)
@@ -299,7 +299,7 @@ class HostLink:
                 continue
 
     def leave(self, reason: str) -> None:
-        """Notify the other hosts that this host makes no more calls; no effect in processes without its leader."""
+        """Notify the other hosts that this host makes no more calls; no effect unless this process runs the leader."""
         if self._is_open:
             self._is_open = False
             self.notify(f"{self.number} {reason}".encode())
@@ -309,7 +309,7 @@ class HostLink:
             self._exchanges = []
 
     def read_own_notices(self) -> None:
-        """Call `read_notices` if this process has the leader, which receives notices; otherwise do nothing."""
+        """Call `read_notices` if this process runs the leader, which receives notices; otherwise do nothing."""
         if self._is_open:
             self.read_notices()
 

@@ -87,7 +87,10 @@ class HostMember(HostReductions, HostMovement):
 
     def rejoin(self) -> NoReturn:
         """Raise an error: a rank of a group over several hosts cannot rejoin it."""
-        raise _unsupported("rejoin")
+        raise NotImplementedError(
+            "rejoin is not available for a group over several hosts: create another group, or start all ranks on one "
+            "host."
+        )
 
 
 def linked(
@@ -147,9 +150,3 @@ def _leave_all() -> None:
         with contextlib.suppress(FailedPreconditionError):  # the member is already closed
             core.depart(reason)
         core.stop_messages()
-
-
-def _unsupported(name: str) -> NotImplementedError:
-    return NotImplementedError(
-        f"{name} is not available for a group over several hosts: start all ranks on one host, or use all_gather."
-    )

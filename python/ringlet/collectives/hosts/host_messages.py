@@ -222,7 +222,7 @@ class MessageHub:
         return [each.target for each in unsent.values()]
 
     def wake(self) -> None:
-        """Wake the thread of the hub."""
+        """Wake the thread of the hub; start it if there is work."""
         with self._changed:
             if self._thread is None and not self._is_stopped and self._has_work():
                 self._thread = threading.Thread(target=self._run, name="ringlet messages", daemon=True)
@@ -278,7 +278,7 @@ class MessageHub:
     def _move(self) -> bool:
         """Process arrived messages and completed requests; return whether any were found.
 
-        Has no effect while another thread runs it, or if called by a callback that sends a message.
+        No effect while another thread runs this method, or in a callback that sends a message.
         """
         if not self._moving.acquire(blocking=False):
             return False

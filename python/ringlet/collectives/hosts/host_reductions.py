@@ -1,4 +1,4 @@
-"""Reductions over several hosts: partial results of each host, which the kernel combines in the order of the tree."""
+"""Reductions over several hosts: the core combines the hosts' partial results in the order of the tree."""
 
 from __future__ import annotations
 
@@ -136,8 +136,8 @@ class HostReductions(HostCalls):
     def _small_of(self, arrays: Sequence[Array], op: int, outs: Sequence[Array] | None) -> _Small | None:
         """Return the prepared small all-reduce of one array; None if the array is large or an argument is unsuitable.
 
-        The choice may differ between ranks, for example if one passes a view as `out`, because
-        `_all_reduce_small` sends the same messages.
+        Ranks may choose differently, for example if one passes a view as `out`: `_all_reduce_small` sends the same
+        messages.
         """
         if len(arrays) != 1 or type(arrays[0]) is not np.ndarray or self._series is not None:
             return None

@@ -45,7 +45,7 @@ def map(  # shadows the built-in function on purpose
     progress: Callable[[int, int], object] | None = None,
     **unknown: NoReturn,
 ) -> R:
-    """Apply a function to batches of rows on all cores, by :meth:`Strategy.map` of the current strategy.
+    """Apply a function to batches of rows on all cores, with :meth:`Strategy.map` of the current strategy.
 
     Outside of every scope, a :class:`~ringlet.MirroredStrategy` over all cores runs it; the first call creates that
     strategy.
@@ -136,7 +136,7 @@ def map_batches(
 
 def _check_call(fn: Any, progress: Any, unknown: Mapping[str, Any]) -> None:
     if not callable(fn):
-        raise TypeError(f"map takes the function first, got {shortened(fn)}: write map(fn, array)")
+        raise TypeError(f"map takes a function as its first argument, got {shortened(fn)}: write map(fn, array)")
     for name in unknown:
         raise TypeError(
             f"map got an unexpected keyword argument {name!r}: write functools.partial(fn, {name}=...) for an argument "
@@ -171,7 +171,7 @@ def _refuse_collective(*args: Any) -> NoReturn:
     # merge_call passes its name as the last argument; all_reduce and all_gather pass no arguments.
     name = args[-1] if args else "all_reduce or all_gather"
     raise RuntimeError(
-        f"a function of map called {name}: replicas run different numbers of batches, so unrelated batches would be "
+        f"the function of map called {name}: replicas run different numbers of batches, so unrelated batches would be "
         "combined. Combine the results after map has returned, or use strategy.run"
     )
 
@@ -239,14 +239,14 @@ def _join(column: Sequence[Any], rows: int) -> Any:
 
 
 def _hint(rows: int, num_results: int) -> None:
-    """Warn once per process that the function seems to process a single row, given its number of results."""
+    """Warn once per process that the number of results suggests a function of single rows."""
     global _has_hinted
     if not _has_hinted:
         _has_hinted = True
         _log.warning(
             "map got %d rows and returned %d. Its function is called with batches of rows, not with single rows: "
-            "compute over the other axes than axis 0, or pass lambda batch: np.array([fn(row) for row in batch]). "
-            "If the function selects or adds rows on purpose, nothing has to be changed",
+            "compute along axes other than 0, or pass lambda batch: np.array([fn(row) for row in batch]). "
+            "If the function selects or adds rows on purpose, ignore this warning",
             rows,
             num_results,
         )

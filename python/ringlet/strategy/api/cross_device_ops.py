@@ -23,7 +23,7 @@ class CrossDeviceOps:
     """Base class of reductions over the replicas (``tf.distribute.CrossDeviceOps``).
 
     A subclass overrides :meth:`reduce_implementation`, and :meth:`batch_reduce_implementation` if it can combine many
-    values at once; their arguments are checked. A strategy uses its ``cross_device_ops`` for ``reduce``,
+    values at once; both receive checked arguments. A strategy uses its ``cross_device_ops`` for ``reduce``,
     ``extended.reduce_to``, ``extended.batch_reduce_to`` and the replicas' ``all_reduce``.
 
     Attributes
@@ -209,7 +209,7 @@ class CoreAllReduce(CrossDeviceOps):
 
 
 class DirectAllReduce(CoreAllReduce):
-    """An algorithm that reads each chunk from every replica and writes it once, in the balanced tree order.
+    """The direct algorithm: reads each chunk from every replica, adds in balanced tree order, and writes the sum once.
 
     Examples
     --------
@@ -222,7 +222,7 @@ class DirectAllReduce(CoreAllReduce):
 
 
 class RingAllReduce(CoreAllReduce):
-    """The ring algorithm: reduce-scatter, then all-gather, in the order of the ring.
+    """The direct algorithm in the order of a ring: the sum of each piece begins at a different replica.
 
     Examples
     --------
@@ -298,7 +298,7 @@ class NcclAllReduce(HierarchicalCopyAllReduce):
 
 
 def copies(value: Any, count: int) -> Any:
-    """Return a copy of a value for each replica; read-only copies share memory. With one replica, return the value."""
+    """Return a view (NumPy) or copy of a value for each replica, as a Mirrored; with one replica, the value itself."""
     if count == 1:
         return value
     # A separate object for each replica, because `run` returns a bare value if all replicas return the same object.

@@ -29,7 +29,7 @@ class DeprecatedCalls(PlainNames):
         Parameters
         ----------
         fn : callable
-            Called with its replica's part of the element, or without arguments if there is no iterator.
+            Called with the replica's component of the element, or without arguments if there is no iterator.
         input_iterator : object with ``get_next``, optional
 
         Returns
@@ -111,7 +111,7 @@ class DeprecatedCalls(PlainNames):
         return self._extended.colocate_vars_with(colocate_with_variable)
 
     def make_dataset_iterator(self: Strategy, dataset: Any) -> Any:  # type: ignore[misc]
-        """Return an iterator over the parts of global batches, as in TensorFlow 1.
+        """Return an iterator that splits global batches over the replicas, as in TensorFlow 1.
 
         Parameters
         ----------
@@ -144,8 +144,8 @@ class DeprecatedCalls(PlainNames):
         Parameters
         ----------
         input_fn : callable
-            Called with an :class:`~ringlet.data.InputContext`, once for each host of a TPU slice; returns a dataset of
-            batches for one replica, or a function, which is called once for each replica of each step.
+            Called once, or once for each host of a TPU slice, with an :class:`~ringlet.data.InputContext`; returns a
+            dataset of batches for one replica, or a function that is called once for each replica of each step.
         replication_mode : InputReplicationMode
             Must be PER_WORKER.
 
@@ -214,7 +214,7 @@ class DeprecatedCalls(PlainNames):
     def configure(
         self, session_config: Any = None, cluster_spec: Any = None, task_type: Any = None, task_id: Any = None
     ) -> None:
-        """Do nothing: TensorFlow 1 prepares sessions, which do not exist in Ringlet.
+        """Do nothing: in TensorFlow 1, this prepares sessions, which Ringlet does not have.
 
         Parameters
         ----------
@@ -223,7 +223,7 @@ class DeprecatedCalls(PlainNames):
         """
 
     def update_config_proto(self, config_proto: Any) -> Any:
-        """Return the argument: TensorFlow 1 prepares sessions, which do not exist in Ringlet.
+        """Return the argument: in TensorFlow 1, this prepares sessions, which Ringlet does not have.
 
         Parameters
         ----------
@@ -238,7 +238,7 @@ class DeprecatedCalls(PlainNames):
 
 
 def _pipelines(extended: StrategyExtended) -> list[tuple[InputContext, int]]:
-    """Return the context of each input pipeline of this process, and the number of replicas that it feeds."""
+    """Return, for each input pipeline of this process, its context and the number of replicas that it feeds."""
     from ringlet.data import InputContext
 
     workers: Any = extended._workers
@@ -249,7 +249,7 @@ def _pipelines(extended: StrategyExtended) -> list[tuple[InputContext, int]]:
 
 
 def _built(dataset: Any) -> Any:
-    """Return `dataset`, or build a dataset that workers would build: deprecated iterators run in the coordinator."""
+    """Build a dataset here if workers would otherwise build it: deprecated iterators run in the coordinator."""
     build = getattr(dataset, "build", None)
     return dataset if build is None else build()
 

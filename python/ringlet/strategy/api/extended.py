@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class StrategyExtended(ValueCombining, VariableUpdates):
-    """Base class of the implementations of strategies (``tf.distribute.StrategyExtended``).
+    """Base class of strategy implementations (``tf.distribute.StrategyExtended``).
 
     Parameters
     ----------
@@ -197,13 +197,13 @@ class StrategyExtended(ValueCombining, VariableUpdates):
     # --- hooks, in addition to the hooks of the base classes ----------------------------------------------------------
 
     def _call_for_each_replica(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Implement ``strategy.run``; the arguments are checked."""
+        """Implement ``strategy.run``, with checked arguments."""
         raise NotImplementedError(f"{type(self).__name__} does not run replicas: define _call_for_each_replica")
 
     def _call_with_options(
         self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], options: Any
     ) -> Any:
-        """Implement ``strategy.run`` with `options`, which have no effect unless this is overridden."""
+        """Implement ``strategy.run`` with `options`, which have no effect unless this method is overridden."""
         return self._call_for_each_replica(fn, args, kwargs)
 
     def _run_steps(
@@ -219,13 +219,13 @@ class StrategyExtended(ValueCombining, VariableUpdates):
         return regroup(values, always_wrap=True)
 
     def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
-        """Implement ``strategy.experimental_distribute_dataset``; the options are checked."""
+        """Implement ``strategy.experimental_distribute_dataset``, with checked options."""
         from ringlet.data.distribution.distribute import distribute_dataset
 
         return distribute_dataset(dataset, self._num_local_replicas, options, uneven=uneven, **self._worker_arguments())
 
     def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
-        """Implement ``strategy.distribute_datasets_from_function``; the options are checked."""
+        """Implement ``strategy.distribute_datasets_from_function``, with checked options."""
         from ringlet.data.distribution.distribute import distribute_datasets_from_function
 
         return distribute_datasets_from_function(
@@ -233,7 +233,7 @@ class StrategyExtended(ValueCombining, VariableUpdates):
         )
 
     def _worker_arguments(self) -> dict[str, Any]:
-        """Return the arguments of a distributed dataset that identify this worker, if there are several."""
+        """Return the arguments of a distributed dataset that identify this worker; none if there is one worker."""
         return {}
 
 

@@ -1,4 +1,4 @@
-"""Base class of the parts of ``strategy.extended``."""
+"""ExtendedBase: the base class of the mixins of ``strategy.extended``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ExtendedBase(PlainNames):
-    """Base class with the reference to the strategy and the numbers of its replicas.
+    """Base class with a reference to the strategy, and the numbers of its replicas.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class ExtendedBase(PlainNames):
     def _container_strategy(self) -> Strategy:
         strategy = self._container()
         if strategy is None:
-            raise RuntimeError("the strategy of this extended object no longer exists: keep a reference to it")
+            raise RuntimeError("the strategy of this extended object was deleted: keep a reference to the strategy")
         return strategy
 
     # --- hooks --------------------------------------------------------------------------------------------------------

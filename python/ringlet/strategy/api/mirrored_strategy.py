@@ -49,7 +49,7 @@ _log = logging.getLogger(__name__)
 
 
 class MirroredStrategy(Strategy):
-    """Runs each step on several replicas of this process and keeps them equal (``tf.distribute.MirroredStrategy``).
+    """Runs each step on several replicas of this process, with mirrored variables (``tf.distribute.MirroredStrategy``).
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ class MirroredExtended(StrategyExtended):
 
 
 def _as_per_replica(leaf: Any) -> Any:
-    """Convert a leaf of a structure to a PerReplica: TensorFlow combines the components even of mirrored leaves."""
+    """Convert a mirrored leaf of a structure to a PerReplica, because TensorFlow combines its components, too."""
     is_mirrored_leaf = isinstance(leaf, DistributedValues) and not isinstance(leaf, PerReplica)
     return PerReplica(tuple(map(read_component, leaf.values))) if is_mirrored_leaf else leaf
 
@@ -312,7 +312,7 @@ _has_warned = False
 
 
 def rows_for_all(rows: Sequence[Sequence[Any]], keywords: Sequence[Mapping[str, Any]]) -> int:
-    """Return the length of the arrays among the arguments if they look like a batch for all replicas, else 0."""
+    """Return the number of rows if array arguments look like a global batch passed to every replica, else 0."""
     if _has_warned or not (rows[0] or keywords[0]) or (rows[0] and rows[0][0] is not rows[-1][0]):  # fast path
         return 0
     first, last = (*rows[0], *keywords[0].values()), (*rows[-1], *keywords[-1].values())
@@ -328,7 +328,7 @@ def rows_for_all(rows: Sequence[Sequence[Any]], keywords: Sequence[Mapping[str, 
 
 
 def warn_of_replicated_batch(length: int, num_replicas: int) -> None:
-    """Warn about a batch that all replicas receive, once per process."""
+    """Warn once per process that every replica receives the whole batch."""
     global _has_warned
     _has_warned = True
     warnings.warn(

@@ -36,7 +36,7 @@ class MultiStepContext:
 
     @property
     def last_step_outputs(self) -> dict[str, Any]:
-        """The outputs of the last step by name, combined if they were set with an operation."""
+        """The outputs of the last step by name; those set with an operation are combined."""
         return self._last_step_outputs
 
     @property
@@ -46,7 +46,7 @@ class MultiStepContext:
 
     @property
     def run_op(self) -> None:
-        """None: in TensorFlow 1 it is the graph node that runs the steps, which have already run in Ringlet."""
+        """None: steps run at once. In TensorFlow 1, this is the graph node that runs the steps."""
         return None
 
     def set_last_step_output(self, name: str, output: Any, reduce_op: Any = None) -> None:
@@ -89,7 +89,7 @@ class MultiStepContext:
         replica.merge_call(lambda strategy, value: self._set_output(strategy, name, value, op), args=(output,))
 
     def set_non_tensor_output(self, name: str, output: Any) -> None:
-        """Set a value that is kept unchanged; if replicas call this, a tuple of their values is kept.
+        """Store a value unchanged; if replicas call this, store a tuple of their values.
 
         Parameters
         ----------
@@ -122,7 +122,7 @@ class MultiStepContext:
         self._last_step_outputs[name] = output
 
     def _finish(self, extended: StrategyExtended, always_wrap: bool) -> None:
-        """Convert each output that was not combined to one value for each replica."""
+        """Regroup each output set without an operation into one value for each replica."""
         for name, op in self._reduce_ops.items():
             if op is None:
                 results = extended._local_results(self._last_step_outputs[name])
@@ -136,9 +136,9 @@ def run_steps(
     iterations: int,
     always_wrap: bool = False,
 ) -> MultiStepContext:
-    """Call a function with the context and the next elements of an iterator, `iterations` times.
+    """Call a function `iterations` times, with the context and the next element of an iterator.
 
-    With `always_wrap`, an output that was not combined is always a PerReplica.
+    With `always_wrap`, an output set without an operation is always a PerReplica.
     """
     if not isinstance(iterations, (int, np.integer)):
         raise TypeError(

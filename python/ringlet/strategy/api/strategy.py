@@ -62,7 +62,7 @@ class Strategy(DeprecatedCalls):
         self._extended = extended
 
     def _here(self) -> Strategy:
-        """Return the strategy that represents this strategy in the current thread."""
+        """Return the strategy to use in the current thread: this strategy, unless overridden."""
         return self
 
     def _checked(self, *method: str) -> StrategyExtended:
@@ -103,7 +103,7 @@ class Strategy(DeprecatedCalls):
         Returns
         -------
         context manager
-            ``with`` binds the strategy. Scopes of the same strategy may be nested.
+            Entering it returns the strategy. Scopes of the same strategy may be nested.
 
         Raises
         ------
@@ -168,8 +168,8 @@ class Strategy(DeprecatedCalls):
             Runs in replica context: :func:`ringlet.replica_context` returns the replica. It must not rely on the
             thread it runs in.
         args : list or tuple
-            Positional arguments. A distributed value in them, at any depth, is replaced by that replica's component;
-            replicas share other values.
+            Positional arguments. Each replica receives its component of a distributed value, at any depth; replicas
+            share other values.
         kwargs : mapping, optional
             Keyword arguments, treated in the same way.
         options : RunOptions, optional
@@ -389,7 +389,7 @@ class Strategy(DeprecatedCalls):
         Returns
         -------
         tuple
-            One entry per local replica for a distributed value, and for a structure; ``(value,)`` for a plain leaf.
+            One entry per local replica for a distributed value or a structure; ``(value,)`` for a plain leaf.
 
         Raises
         ------
@@ -407,7 +407,7 @@ class Strategy(DeprecatedCalls):
         return self._extended._local_results(value)
 
     def group(self, value: Any, name: str | None = None) -> Any:
-        """Wait for the components of a value, which are ready because functions run eagerly.
+        """Return without waiting: functions run eagerly, so the components of a value are ready.
 
         Parameters
         ----------
@@ -467,7 +467,7 @@ class Strategy(DeprecatedCalls):
         options : ringlet.data.InputOptions, optional
         uneven : "keep" or None
             None, the default, treats batches that cannot be split evenly as TensorFlow does. "keep" returns every row
-            exactly once, in pairs of a global batch and the weights of its parts in the mean.
+            exactly once, in pairs of a global batch and the replicas' weights in the mean.
 
         Returns
         -------

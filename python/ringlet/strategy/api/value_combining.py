@@ -110,7 +110,7 @@ class ValueCombining(ExtendedBase):
         return self._batch_reduce_to(op, pairs, options)
 
     def broadcast_to(self, tensor: Any, destinations: Any) -> Any:
-        """Copy a value to every replica of this process.
+        """Copy a value to the devices of `destinations`.
 
         Parameters
         ----------

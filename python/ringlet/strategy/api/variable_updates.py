@@ -32,11 +32,11 @@ class VariableUpdates(ExtendedBase):
         var : Variable
             A variable created in the scope of this strategy.
         fn : callable
-            Called with a component of `var` and that component's part of the arguments, in cross-replica context;
-            assignments to `var` change that component.
+            Called in cross-replica context, with a component of `var` and the same replica's arguments; assignments
+            to `var` change that component.
         args : list or tuple
         kwargs : mapping, optional
-            Distributed values in `args` and `kwargs` are replaced by that component's part.
+            Each call receives one component of the distributed values in `args` and `kwargs`.
         group : bool
             False returns a tuple with the result for each component, instead of a distributed value.
 
@@ -89,8 +89,8 @@ class VariableUpdates(ExtendedBase):
         colocate_with : object
             The result of :meth:`non_slot_devices`.
         fn : callable
-            Called with that device's part of the arguments. If one variable stands for all devices, `fn` is called once
-            with whole distributed values, as in TensorFlow.
+            Called with one component of each distributed value in the arguments. If `colocate_with` is a variable,
+            `fn` is called once, with whole distributed values, as in TensorFlow.
         args : list or tuple
         kwargs : mapping, optional
         group : bool
@@ -310,6 +310,6 @@ class VariableUpdates(ExtendedBase):
 
 
 def regroup_updates(extended: ExtendedBase, updates: Sequence[Any], group: bool) -> Any:
-    """Regroup the results of an update for each component: as distributed values, or as tuples if not `group`."""
+    """Regroup the results of all components into distributed values, or into tuples if not `group`."""
     regrouped = regroup(updates, Mirrored)
     return regrouped if group else nest.map_structure(extended._local_results, regrouped)

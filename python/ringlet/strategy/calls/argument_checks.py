@@ -27,7 +27,7 @@ def check_arguments(args: Any, kwargs: Any) -> None:
 
 
 def check_function(fn: Any) -> None:
-    """Raise TypeError unless a step function can be called and is not ``async``, which would not be awaited."""
+    """Raise TypeError unless a step function is callable and not ``async``: coroutines would not be awaited."""
     if not callable(fn):
         raise TypeError(
             f"{type(fn).__name__!r} object is not callable: run calls a function, got {fn!r}. Write "
@@ -39,7 +39,7 @@ def check_function(fn: Any) -> None:
         code = getattr(call, "__code__", None)
     if isinstance(code, CodeType) and code.co_flags & _IS_ASYNC:
         raise TypeError(
-            f"{fn!r} is an async function: its replicas would return coroutines, and its body would not run. Write a "
+            f"{fn!r} is an async function: replicas would return coroutines, and its body would not run. Write a "
             "step function with def; it may call asyncio.run(...)"
         )
 
@@ -63,6 +63,5 @@ def refuse_per_replica(extended: Any, options: Any) -> None:
         raise NotImplementedError(
             "InputReplicationMode.PER_REPLICA is only supported in distribute_datasets_from_function (formerly "
             f"experimental_distribute_datasets_from_function) of MirroredStrategy, not of "
-            f"{extended._container_strategy()!r}. Use PER_WORKER, which distributes its "
-            "batches to the replicas round-robin"
+            f"{extended._container_strategy()!r}. Use PER_WORKER, which distributes batches to the replicas round-robin"
         )

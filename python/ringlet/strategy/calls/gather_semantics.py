@@ -26,7 +26,7 @@ def gather_components(components: Sequence[Any], axis: Any) -> Any:
 
 
 def gather_single(value: Any) -> Any:
-    """Return the gathered value of a single replica: its component; a value that is not distributed is unchanged."""
+    """Return the only component of a distributed value; return any other value unchanged."""
     if not isinstance(value, DistributedValues):
         return value
     check_count(value, 1)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 
 class PlainNames:
-    """Base class of classes with aliases such as ``local_results = experimental_local_results``.
+    """Base class that updates aliases such as ``local_results = experimental_local_results``.
 
-    In a subclass that overrides the method, the alias refers to the overriding method.
+    When a subclass overrides the method, its alias refers to the overriding method.
     """
 
     def __init_subclass__(cls) -> None:

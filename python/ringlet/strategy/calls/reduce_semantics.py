@@ -50,7 +50,7 @@ def parse_reduce_op(op: Any) -> ReduceOp:
 
 
 def reduce_components(op: ReduceOp, value: DistributedValues[Any], num_replicas: int) -> Any:
-    """Combine the components of a distributed value, which may be nested structures; arrays are read-only.
+    """Combine the components of a distributed value, which may be nested structures, into read-only arrays.
 
     A single component is returned unchanged.
     """

@@ -83,5 +83,5 @@ HELPERS_ONLY = RunOptions()
 
 
 def has_writable_results(options: Any) -> bool:
-    """Return whether options of a run, of any type as in TensorFlow, request writable results."""
+    """Return whether the options of a run, an object of any type as in TensorFlow, request writable results."""
     return bool(getattr(options, "writable_results", False))

@@ -15,7 +15,7 @@ LEAF = nest.flatten(0)[1]
 
 
 class KindShape:
-    """The shape of a structure, with the array type of each leaf. Created by :func:`with_kinds`."""
+    """A structure's PyTreeSpec, with the array type of each leaf. Created by :func:`with_kinds`."""
 
     __slots__ = ("names", "shape")
 
@@ -24,7 +24,7 @@ class KindShape:
         self.names = names
 
     def paths(self) -> list[Any]:
-        """Return the path and the array type of each leaf, which never equal the paths of a plain shape."""
+        """Return the path and array type of each leaf, as pairs, which never equal the paths of a PyTreeSpec."""
         return list(zip(self.shape.paths(), self.names, strict=True))
 
     def __eq__(self, other: object) -> bool:
@@ -35,7 +35,7 @@ class KindShape:
 
 
 def with_kinds(shape: nest.PyTreeSpec, leaves: Sequence[Any]) -> Any:
-    """Return `shape`, with a record of the leaves that are arrays of other libraries, if any."""
+    """Return `shape`, or a KindShape if a leaf is an array of another library."""
     if LEAF_TYPES.issuperset(map(type, leaves)):  # the usual case: no arrays of other libraries
         return shape
     kinds = [kind_of(leaf) for leaf in leaves]
@@ -64,7 +64,7 @@ class Shapes:
         self._calls = [""] * num_replicas
 
     def record(self, replica: int, shape: Any, call: str) -> None:
-        """Record the structure of a replica's next call; repeatable until other replicas take part in the call."""
+        """Record the structure of a replica's next call; may be repeated until another replica makes the call."""
         self._calls[replica] = call
         self._slots[self._next_slots[replica]][replica] = shape
 

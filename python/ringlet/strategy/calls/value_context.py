@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ValueContext:
-    """The component to create (``tf.distribute.experimental.ValueContext``).
+    """The replica whose component a function creates (``tf.distribute.experimental.ValueContext``).
 
     Parameters
     ----------

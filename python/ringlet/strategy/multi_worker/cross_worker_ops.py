@@ -55,7 +55,7 @@ def reduce_over_workers(
 
 
 def gather_over_workers(workers: WorkerGroup, components: Sequence[Any], axis: Any) -> Any:
-    """Concatenate arrays of the replicas of all workers, in the order of replicas."""
+    """Concatenate arrays of the replicas of all workers, in replica order."""
     columns, shape = leaf_columns([read_component(part) for part in components], "gather")
     for column in columns:
         for leaf in column:
@@ -75,7 +75,7 @@ def _gather_column(workers: WorkerGroup, column: Column, axis: int) -> Any:
 
 
 def _checked(column: Column) -> Column:
-    """Return a column if its arrays have one shape and dtype, so that all ranks of this process make the same call."""
+    """Check that a column has one shape and dtype, so that all ranks of this process make the same call; return it."""
     arrays = [as_ndarray(leaf) for leaf in column]
     first = arrays[0]
     for replica, array in enumerate(arrays):
@@ -103,7 +103,7 @@ def _join_slices(workers: WorkerGroup, op: ReduceOp, column: Column) -> IndexedS
 
 
 def text_to_bytes(array: NDArray[Any]) -> bytes:
-    """Encode an array of strings or bytes, in NumPy's dtypes for them or as Python objects."""
+    """Encode an array of strings or bytes, of a NumPy string dtype or of Python objects."""
     kinds = {type(item) for item in array.ravel().tolist()}
     if not kinds <= {str, bytes}:
         names = sorted(kind.__name__ for kind in kinds - {str, bytes})
@@ -128,7 +128,7 @@ def text_from_bytes(data: bytes) -> NDArray[Any]:
 
 
 def first_value_of_chief(workers: WorkerGroup, request: Any) -> NDArray[Any]:
-    """Return the first worker's initial value on all workers; if it fails, the others get CollectiveAborted."""
+    """Return the first worker's initial value on all workers; if one worker fails, others raise CollectiveAborted."""
     value = problem = None
     try:
         value = request.first_value()

@@ -1,4 +1,4 @@
-"""One run of a step function on the replicas of one of several workers.
+"""One run of a step function on the replicas of one worker.
 
 Collectives span all workers; a ``merge_call`` spans the replicas of one process, as in TensorFlow.
 """
@@ -35,8 +35,8 @@ _LONGEST_PAUSE_SECONDS = 0.5
 class WorkerShapes(Shapes):
     """The structures that replicas of several processes pass to their collectives.
 
-    Structures of one process are compared at every call. Structures of several processes are compared only when one is
-    new, by a separate call, which does not match the call of a process with another structure.
+    Within a process, structures are compared at every call. Between processes, only a new structure is compared, by a
+    barrier whose name contains it: the names differ if another process has another structure.
     """
 
     __slots__ = ("_workers",)
@@ -188,8 +188,8 @@ class WorkerRun(ReplicaRun):
         self._entered[replica] = number  # stored after the kind, which _release_waiting needs
         if first != kind:
             text = (
-                f"its replicas did not make the same call (call {number} of this run): {self._name(replica)} entered "
-                f"{kind}, another replica {first}. Make the same calls in the same order on every replica"
+                f"replicas of one worker did not make the same call (call {number} of this run): {self._name(replica)} "
+                f"entered {kind}, another replica {first}. Make the same calls in the same order on every replica"
             )
             self.workers.abort(f"cannot continue: {text}")
             return CollectiveMismatchError(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from ringlet import context, nest
 from ringlet.cluster import ClusterResolver, TFConfigClusterResolver
@@ -32,14 +32,11 @@ from ringlet.strategy.replica.replica_context import ReplicaContext
 from ringlet.strategy.replica.step_execution import ReplicaRun
 from ringlet.values import DistributedValues, as_variables, split_arguments
 
-if TYPE_CHECKING:
-    pass
-
 _log = logging.getLogger(__name__)
 
 
 class MultiWorkerMirroredStrategy(Strategy):
-    """Runs each step on the replicas of several processes and keeps them equal.
+    """Runs each step on the replicas of several processes, with mirrored variables.
 
     Corresponds to ``tf.distribute.MultiWorkerMirroredStrategy``. Each process runs the same program and is one worker
     of the cluster that the environment describes: ``ringlet run``, ``TF_CONFIG``, torchrun, mpirun or srun. The
@@ -125,7 +122,7 @@ class ExperimentalMultiWorkerMirroredStrategy(MultiWorkerMirroredStrategy, metac
 
 
 class MultiWorkerMirroredExtended(MirroredExtended):
-    """Implementation of :class:`MultiWorkerMirroredStrategy`; with one worker, it behaves as in MirroredStrategy."""
+    """Implementation of :class:`MultiWorkerMirroredStrategy`; with one worker, it behaves like its base class."""
 
     def __init__(self, container_strategy: Strategy, cluster_resolver: Any, options: Any) -> None:
         if not isinstance(options, CommunicationOptions):
@@ -165,8 +162,7 @@ class MultiWorkerMirroredExtended(MirroredExtended):
         self._workers = _worker_group(spec, job, index, count, options)
         if self._workers is not None:
             register_workers(self._workers)
-            # Replicas of all workers share the cores of the machine; several replicas of this worker are counted
-            # elsewhere.
+            # Replicas of all workers share the cores of the machine; `_run_replicas` counts those of this worker.
             self._num_sharing = self._num_replicas_in_sync - (count if count > 1 else 0)
 
     # --- properties ---------------------------------------------------------------------------------------------------

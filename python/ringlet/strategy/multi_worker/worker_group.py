@@ -142,7 +142,7 @@ class WorkerGroup:
                 raise
 
     def _call_uncounted(self, call: Callable[[int, Member], T]) -> list[T]:
-        """Make an internal call like `call_on_ranks`; the call numbers in messages count the user's calls only."""
+        """Make an internal call like `call_on_ranks`; the call numbers in messages do not include it."""
 
         def uncounted(local: int, member: Member) -> T:
             with self._not_counting(local):
@@ -163,7 +163,7 @@ class WorkerGroup:
             self.call_on_ranks(lambda local, _: self.check_structures_of(local, shapes, call))
 
     def check_structures_of(self, local: int, shapes: Sequence[Any], call: str) -> None:
-        """Make the check of :meth:`check_structures` for one replica; all replicas of this process make it."""
+        """Perform :meth:`check_structures` for one replica; all replicas of this process call this method."""
         key = tuple(shapes)
         if self._is_compared(local, key):
             return
@@ -243,7 +243,7 @@ class WorkerGroup:
         return None if self._members is None else self._members[0]._core.group.failure
 
     def annotate(self, error: BaseException) -> None:
-        """Prepare for an exception that leaves the strategy: translate its text, and add the remedy."""
+        """Handle an exception that leaves the strategy: replace ranks with workers in its text, and add the remedy."""
         self._to_resume = set(range(self.num_local))
         for compared in self._compared:
             compared.clear()  # compare again: another worker's comparison may have been interrupted
@@ -259,7 +259,7 @@ class WorkerGroup:
             add_note(error, f"this strategy is unusable on every worker. {_RESTART}")
 
     def is_group_failure(self, error: BaseException) -> bool:
-        """Return whether an exception has the core's own text about the failure of the group."""
+        """Return whether the text of an exception is the core's message about the failure of the group."""
         if self.failure is None or not error.args or not isinstance(error.args[0], str):
             return False
         # Workers that abort the group supply the text themselves.

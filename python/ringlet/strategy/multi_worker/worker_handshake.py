@@ -84,7 +84,7 @@ class Cluster:
         return self.names[self.worker_index]
 
     def rendezvous_name(self, number: int) -> str:
-        """Return the name of the rendezvous for a strategy of the program; workers with other clusters are refused."""
+        """Return the name of the rendezvous for the strategy with this number."""
         return f"workers of {canonical_addresses([self.tasks[0][2]])[0]}, strategy {number}"
 
     def digest(self) -> str:
@@ -122,7 +122,7 @@ def join(cluster: Cluster, number: int, timeout_seconds: float) -> list[Member]:
 
 
 def _configuration(cluster: Cluster) -> str:
-    """Return the settings that all tasks of a cluster must share, by the names of the variables that contain them."""
+    """Return the settings that each worker needs, named by the environment variables that contain them."""
     is_of_launcher = cluster.tasks == tuple(worker_tasks(local_workers(cluster.num_workers)))
     place = read_placement() if is_of_launcher else Placement()
     if not place.source or place.config is not None:
@@ -132,7 +132,7 @@ def _configuration(cluster: Cluster) -> str:
 
 
 def run_command(cluster: Cluster) -> str:
-    """Return the command, or in a notebook and its workers the call, that starts all workers on this machine."""
+    """Return the command that starts all workers on this machine; in a notebook and its workers, the call."""
     if _is_notebook():
         replicas = f", replicas={cluster.num_local}" if cluster.num_local > 1 else ""
         return f"ringlet.launch(function, {cluster.num_workers}{replicas})"
@@ -172,9 +172,9 @@ def _refuse_other_machines(cluster: Cluster) -> None:
     if not foreign or hosts_placement(os.environ) is not None:
         return
     job, index, address = next(task for task in cluster.tasks if task[2] == foreign[0])
-    more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
+    more = f" (and {len(foreign) - 1} more)" if len(foreign) > 1 else ""
     raise ClusterConfigError(
-        f"{task_name(job, index)} is at {address}{more}, which is not this machine. MPI must start workers on "
+        f"{task_name(job, index)}{more} is at {address}, which is not this machine. MPI must start workers on "
         f"several machines: run pip install 'ringlet[mpi]' on each, then {_hosts_command(addresses)}. To "
         f"run all {cluster.num_workers} workers here: {run_command(cluster)}. If {address} is a name of this machine, "
         "write localhost instead",
@@ -226,7 +226,7 @@ def _facts(cluster: Cluster, member: Member) -> list[dict[str, Any]]:
 
 @functools.cache
 def script_of_process() -> tuple[str, str]:
-    """Return the name of this process's script and a digest of its text, which is empty if it cannot be read.
+    """Return the name of this process's script and a digest of its text, empty if the script cannot be read.
 
     Cached, because the script may be edited and the working folder changed while the process runs.
     """

@@ -55,7 +55,7 @@ class ParameterServers:
         return None if self._loss is None else PSUnavailableError(*self._loss)
 
     def create(self, index: int, form: TableForm, array_type: type[Any]) -> TableStorage:
-        """Create a table of zeros on a server; its memory is freed with the result and the mappings of other processes.
+        """Create a table of zeros on a server; its memory lives as long as the result or another mapping of it.
 
         Raises PSUnavailableError if any server has exited, and FailedPreconditionError if the cluster was stopped.
         """
@@ -80,7 +80,7 @@ class ParameterServers:
             os.close(descriptor)
 
     def _free_tables(self, index: int) -> None:
-        """Send a parameter server the keys of tables to free; the lock is held."""
+        """Send a parameter server the keys of tables to free; the caller holds the lock."""
         freed = self._freed[index]
         if keys := [freed[i] for i in range(len(freed))]:
             self._ask(index, ("forget", keys))
@@ -103,7 +103,7 @@ class ParameterServers:
         return PSUnavailableError(*self._loss)
 
     def _ask(self, index: int, request: tuple[Any, ...]) -> Message:
-        """Send a request to a parameter server and wait for its reply; the lock is held."""
+        """Send a request to a parameter server and wait for its reply; the caller holds the lock."""
         if (lost := self.lost) is not None:
             raise lost
         channel = self.tasks.ps[index]
@@ -163,7 +163,7 @@ def _receive(channel: Channel, deadline: Deadline) -> Message:
         if deadline.is_over():
             raise DeadlineExceededError(
                 f"{channel.peer} has not answered for {deadline}: check whether its process is stopped. Allow more "
-                "with RINGLET_TIMEOUT_SECONDS"
+                "time with RINGLET_TIMEOUT_SECONDS"
             )
         limit = stall_seconds()
         seconds = deadline.left(limit)

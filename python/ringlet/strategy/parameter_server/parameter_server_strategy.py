@@ -48,7 +48,7 @@ class ParameterServerStrategy(Strategy):
     ``ClusterCoordinator``. Functions do not wait for each other: each reads the current values of variables.
 
     Variables are assigned to the parameter servers round-robin. They are in memory that all processes of the machine
-    share, so reads and writes need no messages; each row is updated as a whole.
+    share, so reads and writes need no messages; each row is updated atomically.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class ParameterServerStrategy(Strategy):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
         raise TypeError(
-            f"cannot copy {self!r}: its cluster has one coordinator. Create another strategy over the same cluster"
+            f"cannot copy {self!r}: its cluster has one coordinator. Create another strategy, with another resolver"
         )
 
 
@@ -284,7 +284,7 @@ def _check_cluster(resolver: Any) -> None:
     if not spec:
         raise ValueError(
             "Cluster spec must be non-empty in `tf.distribute.cluster_resolver.ClusterResolver`. Name the workers and "
-            f"the parameter servers in it, such as in TF_CONFIG, or {_WITHOUT_CLUSTER}"
+            f"the parameter servers in it, for example in TF_CONFIG, or {_WITHOUT_CLUSTER}"
         )
     try:
         check_task(spec, resolver.task_type, resolver.task_id)

@@ -16,10 +16,10 @@ from ringlet.values.variables.variable_spec import VariableRequest
 
 
 def shard_requests(request: VariableRequest, partitioner: Callable[..., Any]) -> list[VariableRequest]:
-    """Split a variable request into shards as a partitioner specifies; empty if the variable is not sharded.
+    """Return the requests for the shards that a partitioner specifies; empty if the variable is not sharded.
 
-    If the initial value is callable and the request has shape and dtype, it is called for each shard with
-    ``partition_shape`` and ``partition_offset``, or with a ``shard_info`` of both, depending on its parameters.
+    If the request has a shape and a dtype, a callable initial value is called for each shard, with ``partition_shape``
+    and ``partition_offset``, or with a ``shard_info`` of both, depending on its parameters.
     """
     requested = _full_shape(request)
     is_lazy = callable(request.initial_value) and requested is not None and request.dtype is not None
@@ -79,7 +79,7 @@ class ShardInfo(NamedTuple):
 
 
 class _LazyParts:
-    """Creates functions that compute the rows of a shard, without other rows if the initial value supports parts."""
+    """Creates functions that compute the rows of a shard, or slice all rows if the initial value takes no offset."""
 
     def __init__(self, request: VariableRequest, shape: tuple[int, ...]) -> None:
         self._request, self._rest = request, shape[1:]

@@ -48,10 +48,13 @@ def call_on_replicas(pool: ReplicaThreadPool, call: Callable[[int], T], abort: C
                 work.execute(replica)
             is_finished = threads.claims.wait_finished(pool.timeout_seconds)
         except BaseException as error:  # Ctrl-C may interrupt between any two instructions
-            abort(f"{type(error).__name__} interrupted a joint call of the replicas")
+            abort(f"{type(error).__name__} interrupted a collective call of the replicas")
             raise
         if not is_finished:
-            text = f"a joint call of the replicas of this process has not ended within {pool.timeout_seconds:g} s"
+            text = (
+                f"a collective call of the replicas of this process has not ended within {pool.timeout_seconds:g} s: "
+                "allow more time with RINGLET_TIMEOUT_SECONDS"
+            )
             abort(text)
             raise DeadlineExceededError(text)
         threads.work = NO_WORK

@@ -105,8 +105,8 @@ def _in_time(run: ReplicaRun, replica: int, name: str, seconds: float, call: Cal
         return call()
     count = run.strategy.num_replicas_in_sync
     text = (
-        f"replica {run.first_replica + replica} of {count} waited {seconds:g} s for the other replicas in {name}, the "
-        "timeout_seconds of its CommunicationOptions. Check what the other replicas execute, or allow more time"
+        f"replica {run.first_replica + replica} of {count} waited {seconds:g} s, the timeout_seconds of its "
+        f"CommunicationOptions, for the other replicas in {name}: check what they execute, or allow more time"
     )
     with Watchdog(seconds, run.abort, lambda: text):
         return call()
@@ -206,7 +206,7 @@ def _join_cells(strategy: Strategy, cells: Any, axes: Any) -> Any:
 
 
 def all_reduce_single(leaves: Sequence[Any], outs: list[Any] | None, is_writable: bool) -> list[Any]:
-    """Return the values of a single replica, in memory that no other code writes to."""
+    """Return copies of a single replica's values, or `outs` with these values."""
     if outs is None:
         return [leaf if isinstance(leaf, IndexedSlices) else _own_copy(leaf, is_writable) for leaf in leaves]
     results = [_own_copy(as_ndarray(leaf), False) for leaf in leaves]
@@ -217,7 +217,7 @@ def all_reduce_single(leaves: Sequence[Any], outs: list[Any] | None, is_writable
 
 
 def all_gather_single(leaves: Sequence[Any]) -> list[Any]:
-    """Return the values that a single replica gathers: read-only copies of its own values."""
+    """Return read-only copies of a single replica's values."""
     return [_copy_to_read(leaf) for leaf in leaves]
 
 

@@ -110,7 +110,7 @@ class ReplicaContext(context.Mode):
 
     @property
     def replica_id_in_sync_group(self) -> Any:
-        """The index of this replica over all workers, a read-only int32 array without dimensions."""
+        """The index of this replica over all workers, a read-only 0-d int32 array."""
         if self._run is not None:
             self._run.whole_batch = 0
         return None if self._id is None else _id_array(self._id)

@@ -73,7 +73,7 @@ class ReplicaThreads:
         self.members: list[Member] = [self.group.member(rank) for rank in range(self._num_replicas)]
 
     def prepare(self, work: Work, caller_runs: bool = True) -> None:
-        """Prepare for a run; replicas may be claimed after ``claims.open()``, also by the caller if `caller_runs`."""
+        """Prepare for a run; helpers, and the caller if `caller_runs`, may claim replicas after ``claims.open()``."""
         if self.group.failure is not None:
             self._new_group(self.group.epoch + 1)
         if self._has_departures:
@@ -98,7 +98,7 @@ class ReplicaThreads:
             self.helpers.append(thread)
 
     def describe_running(self, first_replica: int = 0) -> str:
-        """Return the running replicas, each with the line that it executes."""
+        """Describe the running replicas, each with the line that it executes."""
         return "; ".join(
             f"replica {first_replica + replica} is {location(self.thread_ids.get(replica))}"
             for replica in self.claims.running()

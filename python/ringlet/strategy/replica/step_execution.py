@@ -46,7 +46,7 @@ def _no_function() -> None:
 
 
 class ReplicaRun:
-    """One run, which claims replicas, and keeps their results and failures.
+    """One run of a step function: executes replicas, and keeps their results and failures.
 
     A run has exclusive use of `threads` until it has ended. With `writable_results`, ``all_reduce`` returns a separate
     array to each replica.
@@ -140,7 +140,7 @@ class ReplicaRun:
         return results
 
     def execute(self, replica: int) -> None:
-        """Run one replica to its end, in the calling thread."""
+        """Run one replica to its end, in this thread."""
         try:
             if not self.is_stopping:
                 self._results[replica] = self._contexts[replica].run(self._call, replica)
@@ -157,7 +157,7 @@ class ReplicaRun:
     def use_group(self) -> None:
         """Record that a replica is about to call the group: from then on, replicas that end depart from it.
 
-        Runs that never call the group, such as a map over replicas, avoid that cost.
+        Runs that never call the group, such as a map over replicas, avoid the cost of departing.
         """
         if not self._uses_group:
             if self.threads.work is not self:  # the calling thread has outlived its run
@@ -189,7 +189,7 @@ class ReplicaRun:
         kwargs: Mapping[str, Any],
         name: str = "merge_call",
     ) -> Any:
-        """Call `merge_fn` once for all replicas, under a common name; see :meth:`ReplicaContext.merge_call`."""
+        """Implement :meth:`ReplicaContext.merge_call`; mismatch errors contain `name`."""
         self.use_group()
         self._merge_calls[replica] = (merge_fn, args, kwargs)
         self._barrier(replica, name)
@@ -298,8 +298,8 @@ class ReplicaRun:
         self.abort("strategy.run was interrupted")
         with contextlib.suppress(Exception):  # stderr may be closed
             print(
-                f"ringlet: strategy.run was interrupted while {where}; the group is closed; this strategy is usable "
-                "again once these replicas have returned",
+                f"ringlet: strategy.run was interrupted while {where}; this strategy is usable again once these "
+                "replicas have returned",
                 file=sys.stderr,
                 flush=True,
             )

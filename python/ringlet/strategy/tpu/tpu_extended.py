@@ -74,7 +74,7 @@ class TPUExtended(MirroredExtended):
 
     @property
     def logical_device_group(self) -> DeviceGroup:
-        """The logical devices of the current replica, or else of the first replica, on which tensors are laid out."""
+        """The logical devices on which tensors are laid out: those of the current replica, or else of the first."""
         mode = context.current()
         replica = 0 if mode is None else mode.local_replica_id or mode.update_replica_id or 0
         if replica not in self._groups:
@@ -100,7 +100,7 @@ class TPUExtended(MirroredExtended):
 
     @property
     def input_devices(self) -> dict[str, tuple[str, ...]]:
-        """For each host, its device and the first device of each replica that it feeds."""
+        """For the CPU device of each host, the first logical devices of the replicas that it feeds."""
         hosts: dict[str, tuple[str, ...]] = {}
         for device in self._devices:
             host = _host_of(device)
@@ -173,7 +173,7 @@ class TPUExtended(MirroredExtended):
         return [_on_device(value, destinations) for value, (_, destinations) in zip(combined, pairs, strict=True)]
 
     def _reducible(self, op: ReduceOp, value: Any) -> Any:
-        """Return a value whose components are combined even if it is mirrored, as TensorFlow does for TPUs."""
+        """Convert mirrored values to PerReplica, because on TPUs TensorFlow combines their components, too."""
         if isinstance(value, DistributedValues):
             if not isinstance(value, PerReplica):
                 value = PerReplica(tuple(map(read_component, value.values)))
@@ -229,12 +229,11 @@ class TPUExtended(MirroredExtended):
         return distribute_to_hosts_from_function(dataset_fn, self._replicas_of_hosts(), options)
 
     def _replicas_of_hosts(self) -> list[int]:
-        """Return the number of replicas that each host feeds."""
         return [len(devices) for devices in self.input_devices.values()]
 
 
 def checked_logical_device(logical_device_id: Any) -> int:
-    """Convert the number of a logical device to an int, without a check that the device exists."""
+    """Convert the number of a logical device to an int; the device may not exist."""
     number = whole_number(logical_device_id)
     if number is None:
         raise TypeError(

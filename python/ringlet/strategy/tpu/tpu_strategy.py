@@ -56,8 +56,8 @@ class TPUStrategy(TPUStrategyBase):
     """Runs each step on the replicas of a modelled TPU slice (``tf.distribute.TPUStrategy``).
 
     Replicas are threads that share the cores and the memory of this host. Each has the logical devices of the
-    assignment, on which tensors may be laid out. In a job with as many workers as the replicas have hosts, each worker
-    runs the replicas of one host.
+    assignment, on which tensors may be laid out. In a job with one worker for each host of the replicas, each worker
+    runs the replicas of its host.
 
     Parameters
     ----------
@@ -76,8 +76,8 @@ class TPUStrategy(TPUStrategyBase):
     TypeError
         If the assignment is not a DeviceAssignment, or the resolver not a TPUClusterResolver.
     ValueError
-        If there are no replicas, or more than 4,096, or if hosts are workers, but do not have equal numbers of
-        consecutive replicas.
+        If there are no replicas or more than 4,096, or if each host is a worker, but hosts do not have equal numbers
+        of consecutive replicas.
 
     Examples
     --------

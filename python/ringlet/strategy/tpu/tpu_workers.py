@@ -30,7 +30,7 @@ class TPUWorkersExtended(TPUExtended, MultiWorkerMirroredExtended):
         if len(set(counts)) > 1 or sum(self.input_devices.values(), ()) != self._devices:
             raise ValueError(
                 "each host of the slice is a worker of this job, but hosts do not have equal numbers of consecutive "
-                f"replicas: their devices are {', '.join(self._devices)}. Pass another device assignment, or run the "
+                f"replicas: the devices are {', '.join(self._devices)}. Pass another device assignment, or run the "
                 "program as one process"
             )
         resolver = self._cluster_resolver = default_resolver()

@@ -102,7 +102,7 @@ class NewValue:
         return [block.memory for block in self.blocks]
 
     def among(self, present: tuple[_Block, ...]) -> tuple[_Block, ...]:
-        """Return the blocks of the storage with this variable's components replaced."""
+        """Return `present`, the blocks of the storage, with the blocks of this variable replaced."""
         places = components_of(self.variable)
         mine = self.blocks * len(places) if len(self.blocks) == 1 else self.blocks
         return (*present[: places.start], *mine, *present[places.stop :])

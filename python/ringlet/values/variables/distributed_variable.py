@@ -45,7 +45,7 @@ def refuse_mixing(variable: Variable, mode: context.Mode) -> NoReturn:
 
 
 def refuse_late(variable: Variable, mode: context.Mode) -> None:
-    """Raise an error if the replica's ``run`` has already raised an error: its caller may use the variable again."""
+    """Raise an error if the replica's ``run`` has already raised: the program may be using the variable again."""
     if mode.is_abandoned:
         raise FailedPreconditionError(
             f"replica {mode.local_replica_id} tried to update variable '{variable.name}' after its strategy.run had "
@@ -54,7 +54,7 @@ def refuse_late(variable: Variable, mode: context.Mode) -> None:
 
 
 def reduced(variable: Variable, strategy: Any, value: Any) -> Any:
-    """Aggregate the argument of a ``merge_call``, a PerReplica or one object for all replicas, for a variable."""
+    """Aggregate values as `variable` specifies: a PerReplica, or an object that all replicas share."""
     if variable.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
         return value.values[0] if isinstance(value, DistributedValues) else value
     op = ReduceOp.from_variable_aggregation(variable.aggregation)
@@ -100,7 +100,7 @@ class DistributedVariable(Variable, DistributedValues[Variable]):
 
     @property
     def device(self) -> str:
-        """Full name of the device that holds the component that a read uses."""
+        """Full name of the device that holds the component to read."""
         return self._values[self._reader()]._device
 
     def read_value(self) -> Any:

@@ -58,14 +58,14 @@ class RowReader(SparseReader):
     dtype: Any
 
     def _read_rows(self, begin: int, end: int) -> Any:
-        """Return the rows in [begin, end), which are in range."""
+        """Return the rows in [begin, end), which must be in range."""
         raise NotImplementedError(f"{type(self).__name__} does not define _read_rows()")
 
     def _copy_rows(self, begin: int, end: int, out: Array) -> None:
         out[...] = self._read_rows(begin, end)
 
     def _gather(self, indices: Array) -> Any:
-        """Return a row for each index; all indices are in range."""
+        """Return a row for each index; all indices must be in range."""
         raise NotImplementedError(f"{type(self).__name__} does not define _gather()")
 
     def numpy(self) -> Any:
@@ -136,7 +136,7 @@ def copy_rows(variable: Any, begin: int, end: int, out: Array) -> None:
 
 
 def gather_rows(table: Any, indices: Array) -> Any:
-    """Return a row of a table for each index; all indices are in range."""
+    """Return a row of a table for each index; all indices must be in range."""
     if isinstance(table, RowReader):
         return table._gather(indices)
     return (table._as_operand() if isinstance(table, NDArrayProtocol) else as_ndarray(table))[indices]

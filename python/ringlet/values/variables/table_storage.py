@@ -101,11 +101,11 @@ class TableStorage:
         return self._as_array_type(self._form.from_table(self._table.read(), self._form.shape))
 
     def copy_rows(self, begin: int, end: int, out: Array) -> None:
-        """Copy the rows in [begin, end), which are in range, to a contiguous array."""
+        """Copy the rows in [begin, end), which must be in range, to a contiguous array."""
         self._table.read(begin, end, self._form.to_table(out))
 
     def read_rows(self, begin: int, end: int) -> Array:
-        """Return the rows in [begin, end), which are in range, as a new read-only array."""
+        """Return the rows in [begin, end), which must be in range, as a new read-only array."""
         rows = self._table.read(begin, end)
         return self._as_array_type(self._form.from_table(rows, (end - begin, *self._form.shape[1:])))
 

@@ -73,9 +73,9 @@ def create_variable(request: VariableRequest) -> Any:
 class Variable(SparseReader, ScatterNdUpdates, SpecProperties, metaclass=VariableType):
     """A mutable value (``tf.Variable``); in expressions it behaves like its value, an array.
 
-    In the scope of a strategy the result is a subclass chosen by the strategy, for example with a component for each
-    replica. Arrays read from a variable are read-only and never change: a later assignment uses other memory while such
-    an array exists.
+    In the scope of a strategy, the variable is of a subclass that the strategy chooses, for example with a component
+    for each replica. Arrays read from a variable are read-only and never change: a later assignment uses other memory
+    while such an array exists.
 
     Parameters
     ----------

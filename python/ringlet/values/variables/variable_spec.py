@@ -21,7 +21,7 @@ _NUMBERS = re.compile(r"_\d+(?=/|$)")
 
 @dataclasses.dataclass(frozen=True)
 class VariableRequest:
-    """The arguments of a call of :class:`ringlet.Variable`; `array_type` is the type of arrays that reads return."""
+    """The arguments of a call to :class:`ringlet.Variable`; `array_type` is the type of arrays that reads return."""
 
     initial_value: Any = None
     trainable: bool | None = None
@@ -89,8 +89,8 @@ class VariableRequest:
 class VariableSpec:
     """The immutable properties of a variable.
 
-    None stands for an unknown shape, or in the shape for an unknown size. `reader`, if given, converts an array to the
-    type that reads return.
+    A shape of None, or a size of None in it, is unknown. `reader`, if given, converts an array to the type that reads
+    return.
     """
 
     name: str
