@@ -1,4 +1,4 @@
-"""Atomic and durable writes of files into a folder: after a crash, a file has its old or all of its new contents.
+"""Atomic and durable writes of files into a folder: after a crash, a file has either its old or its new contents.
 
 A file is written in a staging folder beside its target, flushed, and renamed over the target; then the folder is
 flushed. The staging folder is locked while it is in use, so that the next save can remove the folders left by killed
@@ -32,9 +32,9 @@ _POLL_SECONDS = 0.005
 
 
 def write_durably(folder: str, name: str, write: Callable[[str], Any]) -> str:
-    """Write a file atomically with a function that takes a path; return its path once the file is on disk.
+    """Write a file atomically, with a function that writes to a path; return the file's path once it is on disk.
 
-    Until then, and if an OSError is raised, the old file stays in place. The error names the target.
+    Until then, and after an OSError, which names the target, the old file stays in place.
     """
     target = os.path.join(folder, name)
     try:
@@ -55,7 +55,7 @@ def write_durably(folder: str, name: str, write: Callable[[str], Any]) -> str:
 
 
 def _with_target(error: OSError, number: int, folder: str, target: str) -> OSError:
-    """Return an OSError with the same errno whose message adds the target and the remedy."""
+    """Return an OSError with the same errno, and with the target and the remedy in its message."""
     remedy = "Earlier files are unchanged"
     if number in _FULL:
         with suppress(OSError, AttributeError):
@@ -78,7 +78,7 @@ def _flush(path: str, permissions: int | None = None) -> None:
 def open_to_read(path: str) -> int:
     """Open a regular file for reading and return its descriptor.
 
-    A folder, a pipe or a device raises CheckpointCorruptError, because a read of a pipe could block forever.
+    Raises CheckpointCorruptError for a folder, a pipe or a device, because reading a pipe could block forever.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
     mode = os.fstat(descriptor).st_mode
@@ -210,7 +210,7 @@ def locked(folder: str, timeout_seconds: float = _LOCK_SECONDS) -> Iterator[None
 
 
 def remove_files(paths: list[str]) -> None:
-    """Remove files; missing files are ignored."""
+    """Remove files, some of which may be missing."""
     for path in paths:
         with suppress(FileNotFoundError):
             os.unlink(path)

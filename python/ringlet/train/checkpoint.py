@@ -140,7 +140,7 @@ class Checkpoint(Group):
 
     @property
     def save_counter(self) -> Variable:
-        """The number of saves over all runs of the program, used to number files: a variable that is itself saved."""
+        """The number of saves in all runs of the program, for the file names; a variable, which is itself saved."""
         if _COUNTER not in self._objects:
             counter = create_plain(None, VariableRequest(0, False, name=_COUNTER, dtype=np.int64))
             self._objects[_COUNTER] = counter
@@ -154,7 +154,7 @@ class Checkpoint(Group):
 
     @traced("write", "checkpoint")
     def write(self, file_prefix: Any, options: CheckpointOptions | None = None) -> str:
-        """Save everything to one file, without a number and without recording it as the newest checkpoint.
+        """Save everything to one file, which is neither numbered nor recorded as the newest checkpoint.
 
         Parameters
         ----------
@@ -175,14 +175,14 @@ class Checkpoint(Group):
         RuntimeError
             If called inside ``strategy.run``, or if an array was modified during the save.
         OSError
-            If the file cannot be written. An existing file of that name is unchanged.
+            If the file cannot be written; an existing file of that name is unchanged.
         ModuleNotFoundError
             If the library safetensors is not installed.
 
         Notes
         -----
-        The values of all variables at one instant are saved, without a copy; the program may assign to the
-        variables during the call. Other arrays must not be modified during the save; a modification is detected.
+        All variables are saved with their values at one instant, without a copy; the program may assign to them during
+        the call. Modifying another array during the save raises an error.
         """
         self._refuse_replicas("saved")
         path = _prefix_of(file_prefix)
@@ -241,7 +241,7 @@ class Checkpoint(Group):
         if mode is not None and mode.local_replica_id is not None:
             raise RuntimeError(
                 f"a checkpoint is {what} once for all replicas, but replica {mode.local_replica_id} made this call: "
-                "call it outside strategy.run, or from the function of merge_call"
+                "call it outside strategy.run, or in the function passed to merge_call"
             )
 
     # --- restoring ----------------------------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ class Checkpoint(Group):
     def read(
         self, save_path: Any, options: CheckpointOptions | None = None, *, strict: bool = False
     ) -> CheckpointLoadStatus:
-        """Restore everything from a file that :meth:`write` wrote, as :meth:`restore` does, except ``save_counter``."""
+        """Restore a file that :meth:`write` wrote, as :meth:`restore` does; it need not contain ``save_counter``."""
         self._refuse_replicas("restored")
         path = _prefix_of(save_path)
         workers = saving_workers(options)
@@ -264,7 +264,7 @@ class Checkpoint(Group):
         return CheckpointLoadStatus(matches, lambda: leaf_names(self))
 
     def _read_file(self, path: str, strict: bool) -> tuple[Restoration, int, Callable[[], Any]]:
-        """Compare and read everything; return the match, the file's time and the function that changes the objects."""
+        """Compare and read everything; return the restoration, the time of the save, and a function that restores."""
         try:
             with open_file(file_of(path)) as file:
                 restoration = Restoration(file)
@@ -279,8 +279,8 @@ class Checkpoint(Group):
     ) -> CheckpointLoadStatus:
         """Restore everything from a file that :meth:`save` wrote.
 
-        Names only in the program keep their values; names only in the file are restored when an attribute of that name
-        is set. The returned status reports both.
+        Objects that are only in the program keep their values; values that are only in the file are restored when an
+        attribute of that name is set. The returned status reports both.
 
         Parameters
         ----------
@@ -308,13 +308,13 @@ class Checkpoint(Group):
         RuntimeError
             If called inside ``strategy.run``.
         FailedPreconditionError
-            If the workers of a strategy read different files at that path. An error of one worker is raised on all of
-            them, and no worker has changed any object.
+            If the workers of a strategy read different files at that path. An error of one worker is raised on all
+            workers, which then have not changed any object.
 
         Notes
         -----
-        Everything is compared and read before anything is changed, which needs memory for a second copy of the
-        variables. Arrays obtained from variables earlier do not change.
+        Everything is compared and read before anything is changed, so the variables need their memory twice. Arrays
+        obtained from variables earlier do not change.
         """
         if save_path is None:
             workers = saving_workers(options)
@@ -337,12 +337,12 @@ class _DeferredRestore:
         self._node, self._place, self._matches = node, place, matches
 
     def __call__(self, value: Any) -> Any:
-        """Return the restored value: `value` itself if its type is restored in place."""
+        """Return the restored value, which is `value` itself if its type is restored in place."""
         with open_file(file_of(self._path)) as file:
             if file.saved_ns != self._saved_ns:
                 raise FailedPreconditionError(
-                    f"{name_of(self._place)} is restored from {self._path} when it is set, but that file was replaced "
-                    "meanwhile: set the attribute before the next save to that path, or restore again"
+                    f"{name_of(self._place)} is restored from {self._path} when it is set, but that file has since "
+                    "been replaced: set the attribute before the next save to that path, or restore again"
                 )
             restoration = Restoration(file)
             make = restoration.match(value, self._node, self._place)

@@ -1,4 +1,4 @@
-"""CheckpointManager: numbered checkpoints in one folder, of which the newest are kept."""
+"""CheckpointManager: saves numbered checkpoints in one folder, and keeps the newest."""
 
 from __future__ import annotations
 
@@ -30,18 +30,20 @@ _now: Callable[[], float] = time.time
 class CheckpointManager:
     """Saves numbered checkpoints in one folder and removes the oldest checkpoints (``tf.train.CheckpointManager``).
 
-    The state of the manager is in the folder's file ``checkpoint``; a later manager of the folder continues from it.
-    Several managers may use one folder; together they keep `max_to_keep` files.
+    The file ``checkpoint`` in the folder holds the state of the manager, from which a later manager continues. Several
+    managers may use one folder; together they keep `max_to_keep` files.
 
     Parameters
     ----------
     checkpoint : Checkpoint
+        The objects to save.
     directory : str or path
+        Folder of the checkpoints; created by the first save.
     max_to_keep : int or None
         Number of checkpoints to keep: once a new checkpoint is on disk, the oldest are removed. None keeps all.
     keep_checkpoint_every_n_hours : float, optional
-        Instead of removing a checkpoint, keep it permanently if this many hours have passed since the last one kept
-        this way.
+        Keep a checkpoint permanently, instead of removing it, if it is at least this many hours newer than the last one
+        kept permanently.
     checkpoint_name : str
         Prefix of the file names.
     step_counter : Variable, optional
@@ -53,8 +55,8 @@ class CheckpointManager:
     last_checkpoint_step : int, optional
         Step of the last checkpoint, for `checkpoint_interval`.
     in_background : bool
-        Whether `save` returns once values are copied, while a thread writes the file. Variables need no copy. The next
-        call of the manager waits for the file, and raises the error if it could not be written; see :meth:`sync`.
+        Whether a thread writes the file after `save` has copied the values and returned; variables need no copy. The
+        next call to the manager waits for the file, and raises an error if it could not be written; see :meth:`sync`.
 
     Raises
     ------
@@ -100,7 +102,7 @@ class CheckpointManager:
             )
         if not isinstance(checkpoint, Checkpoint):
             raise TypeError(
-                f"checkpoint must be a ringlet.train.Checkpoint, got {checkpoint!r}: create one, such as "
+                f"checkpoint must be a ringlet.train.Checkpoint, got {checkpoint!r}: create one, as in "
                 "Checkpoint(weights=weights, step=step)"
             )
         safetensors()  # a missing library is reported here, not by the first save
@@ -186,14 +188,14 @@ class CheckpointManager:
         checkpoint_number : int or Variable, optional
             Number in the file name; default: the number of saves.
         check_interval : bool
-            Whether `checkpoint_interval` applies. In either case a step is saved only once.
+            Whether `checkpoint_interval` applies. With an interval, a step is saved only once in either case.
         options : CheckpointOptions, optional
             Selects the process that writes, if there are several.
 
         Returns
         -------
         str or None
-            Path of the checkpoint; None if fewer than `checkpoint_interval` steps have passed.
+            Path of the checkpoint; None if `checkpoint_interval` steps have not passed.
 
         Raises
         ------
@@ -353,7 +355,7 @@ class CheckpointManager:
         return path
 
     def sync(self) -> None:
-        """Wait until a background save is on disk. The program also waits for it at exit.
+        """Wait until a background save is on disk, as the program does at exit.
 
         All workers of a strategy must make this call.
 
@@ -369,7 +371,7 @@ class CheckpointManager:
 
 
 class _Writer(threading.Thread):
-    """Writes a file; an error is raised, and also logged, because the program may exit without another call."""
+    """Writes a file; logs an error, because the program may exit before a call to `join_or_raise` raises it."""
 
     def __init__(self, path: str, write: Callable[[], Any]) -> None:
         super().__init__(name="ringlet-save", daemon=False)

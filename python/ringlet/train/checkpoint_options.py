@@ -1,4 +1,4 @@
-"""CheckpointOptions: selection of the writing process, a barrier for all processes, and callbacks after a write."""
+"""CheckpointOptions: the process that writes, a barrier for all processes, and callbacks after a write."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class CheckpointOptions:
     experimental_enable_async_checkpoint, enable_async : bool
         Ignored: a file is on disk when the call returns. Both attributes are true if either is passed.
     experimental_write_callbacks : list of callable, optional
-        Called in this order once a file is written, before it is recorded as newest; each takes the path or nothing.
+        Called in order once a file is written and before it is recorded as newest; each takes the path or nothing.
     experimental_skip_slot_variables : bool
         Ignored: there are no slot variables.
     experimental_sharding_callback : None
         Must be None: a checkpoint is one file.
     is_chief : bool, optional
-        Whether this process writes. A process that passes it saves and restores independently of the other workers.
+        Whether this process writes. If given, this process saves and restores independently of the other workers.
         Default: ``extended.should_checkpoint`` of the current strategy.
     barrier : callable, optional
-        Function of a name that returns once all processes have called it with that name, such as
-        :meth:`ringlet.collectives.Member.barrier`. The chief calls it after writing, other processes instead of
+        A function that takes a name, and returns once all processes have called it with that name, such as
+        :meth:`ringlet.collectives.Member.barrier`. The chief calls it after writing, the other processes instead of
         writing. Without it, processes outside a strategy do not wait.
 
     Raises
@@ -93,13 +93,13 @@ def writes(options: CheckpointOptions | None) -> bool:
 
 
 def wait_for_chief(options: CheckpointOptions | None, path: str) -> None:
-    """Call the barrier of the options, if there is one."""
+    """Call the barrier of the options, if they have one."""
     if options is not None and options.barrier is not None:
         options.barrier(f"checkpoint {path}")
 
 
 def call_back(options: CheckpointOptions | None, path: str) -> None:
-    """Call the write callbacks."""
+    """Call the write callbacks of the options."""
     callbacks = None if options is None else options.experimental_write_callbacks
     for callback in callbacks or ():
         callback(*[path][: len(inspect.signature(callback).parameters)])

@@ -20,14 +20,14 @@ from ringlet.train.checkpoint_format import FORMAT, checksum_of
 from ringlet.train.safetensors_import import safetensors
 from ringlet.train.tensor_dtypes import Array, Form, bytes_of, form_of_text
 
-# Size of the chunks in which a file is read; each is checksummed while it is in the CPU cache.
+# Size of the chunks in which a file is read: each is checksummed while it is in the CPU cache.
 _PIECE_BYTES = 1 << 20
 _HEADER_AT = 8
 
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """One tensor of a file: its shape in memory, and the position, length and checksum of its bytes in the file."""
+    """One tensor of a file: its shape in memory, and the offset, size and checksum of its bytes in the file."""
 
     name: str
     form: Form
@@ -51,7 +51,7 @@ class CheckpointFile:
     # --- header -------------------------------------------------------------------------------------------------------
 
     def _header(self) -> tuple[dict[str, str], list[tuple[str, str, list[int]]]]:
-        """Return the metadata, and (name, dtype, shape) of each tensor in file order, as parsed by the library."""
+        """Return the metadata, and (name, dtype, shape) of each tensor in file order, as safetensors parses them."""
         library = safetensors()
         first = os.pread(self._descriptor, _HEADER_AT, 0)
         self._data_at = _HEADER_AT + int.from_bytes(first, "little")
@@ -146,7 +146,7 @@ class CheckpointFile:
         return array.astype(entry.form.dtype, copy=False)
 
     def verify(self) -> None:
-        """Read and verify the whole file, keeping nothing in memory; raise CheckpointCorruptError if a byte differs."""
+        """Read the whole file without keeping it in memory; raise CheckpointCorruptError if a checksum fails."""
         for entry in self.entries.values():
             self.read(entry)
 

@@ -1,4 +1,4 @@
-"""Checkpoint file writer: tensors without a copy, and the tree that describes them."""
+"""Checkpoint file writer: writes tensors without copying them, and the tree that describes them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SPEC_NAMES = {"U8": "uint8"}
 
 @dataclasses.dataclass(frozen=True)
 class Tensor:
-    """An array to be written, in file layout; `is_steady` if it cannot change during the write."""
+    """An array to be written, in file layout; `is_steady` is true if the array cannot change during the write."""
 
     name: str
     array: Array
@@ -49,7 +49,7 @@ class Tensor:
 def write_file(path: str, tree: Any, tensors: Sequence[Tensor], saved_ns: int) -> None:
     """Write a checkpoint to a file, neither durably nor atomically: see :mod:`ringlet.train.atomic_files`.
 
-    The tree is serializable as JSON. A RuntimeError means that an array was modified during the write.
+    `tree` must be serializable as JSON. Raises RuntimeError if an array was modified during the write.
     """
     library = safetensors()
     sums = {tensor.name: tensor.crc32c() for tensor in tensors}

@@ -53,7 +53,7 @@ def kind_of_node(node: Node) -> Kind:
 
 
 def children_of_node(node: Node, kind: Kind) -> list[tuple[Any, Node]]:
-    """Return the keys and nodes in a container; keys that are names are strings."""
+    """Return the keys and nodes in a container; names of fields are strings."""
     try:
         if kind in _PAIRS:
             pairs = [(_key(key), child) for key, child in node[1]]
@@ -75,7 +75,7 @@ def _key(node: Node) -> Any:
 
 
 def _leaf(file: CheckpointFile | None, node: Node, kind: Kind) -> Any:
-    """Return a number, text, bytes or None; without a file, only values in the tree itself."""
+    """Return a number, text, bytes or None; without `file`, only a value stored in the tree."""
     if type(node) in _SCALARS:
         return node
     try:
@@ -111,7 +111,7 @@ def entries_of(file: CheckpointFile, node: Node) -> Iterator[Entry]:
 
 
 def inner(node: Node) -> Node:
-    """Return the node of an object's state."""
+    """Return the node that encodes the state of an object."""
     try:
         return node[1]
     except IndexError as error:
@@ -138,10 +138,10 @@ def saved_variable(file: CheckpointFile, node: Node) -> SavedVariable:
 
 
 def decode(file: CheckpointFile, node: Node, like: Any = None) -> Any:
-    """Return the value of a node without variables and groups, in new memory.
+    """Return the value of a node without variables and groups, in newly allocated memory.
 
-    The current value `like` determines the class of a dataclass, namedtuple or array; raises a ValueError if it does
-    not fit.
+    The current value, `like`, determines the class of a dataclass, namedtuple or array; a ValueError is raised if it
+    does not fit the node.
     """
     kind = kind_of_node(node)
     if kind in _LEAVES:
@@ -169,7 +169,7 @@ def _tensor(file: CheckpointFile, node: Node, like: Any) -> Any:
 
 
 def _kind_named(name: Any) -> ArrayAdapter | None:
-    """Return the array adapter with that name if its library is imported; None if only an array determines it."""
+    """Return PyTorch's array adapter if it has this name and PyTorch is imported; otherwise None."""
     if name == "torch.Tensor" and "torch" in sys.modules:
         from ringlet.collectives.adapters.torch_arrays import TorchAdapter  # imported only if such an array was saved
 
@@ -193,7 +193,7 @@ def _container(file: CheckpointFile, node: Node, kind: Kind, like: Any) -> Any:
         except TypeError as error:
             raise Malformed(f"a dict has an unhashable key ({error})") from error
     if kind not in (Kind.NAMEDTUPLE, Kind.DATACLASS):
-        raise Malformed(f"{kind_name(kind)} is at a place where only values without state are allowed")
+        raise Malformed(f"a plain value contains {kind_name(kind)}")
     fields = {name: decode(file, child, getattr(like, name, None)) for name, child in children}
     return rebuilt(like, fields, kind)
 

@@ -42,7 +42,7 @@ _MOST_IN_TREE = 4096
 
 
 def name_of(path: Path) -> str:
-    """Return the name of a path; as in TensorFlow's files ``/`` separates keys, and is escaped as ``.S``."""
+    """Return the name of a path. As in TensorFlow's files, ``/`` separates keys, and is escaped as ``.S`` in them."""
     parts = [str(part).replace("/", ".S") for part in path]
     return "/".join(parts).encode("utf-8", "backslashreplace").decode("utf-8")
 
@@ -59,8 +59,8 @@ def refuse_depth(path: Path) -> None:
 def encode(value: Any, prefix: str = "") -> tuple[Node, list[Tensor]]:
     """Return the tree (serializable as JSON) and the tensors of an object.
 
-    Tensors are views of the memory of variables and arrays if their layout is the file's. A ValueError or a TypeError
-    names the part that cannot be saved.
+    Tensors share the memory of variables and arrays that have the file's layout. A ValueError or a TypeError names the
+    object that cannot be saved.
     """
     encoder = _Encoder(prefix)
     tree = encoder.node(value, ())
@@ -165,7 +165,7 @@ class _Encoder:
         return ["variable", sort_of(variable).value, variable.aggregation.name, names]
 
     def read_variables(self) -> None:
-        """Read all variables of the tree at one instant, and name their tensors."""
+        """Read all variables of the tree at one instant, and add their tensors to the nodes."""
         found = list(self._variables.values())
         values = read_atomically([variable for _, variable, _ in found])
         for (place, _, names), components in zip(found, values, strict=True):
@@ -181,7 +181,7 @@ class _Encoder:
 
 
 def _key(key: Any, path: Path) -> Node:
-    """Return the node of a dictionary key, stored in the tree without tensors."""
+    """Return the node of a dictionary key, which must not contain tensors."""
     kind = kind_of_object(key)
     if kind in (Kind.TUPLE, Kind.FROZENSET):
         return [kind.value, [_key(each, path) for each in (key if kind is Kind.TUPLE else _ordered(key))]]

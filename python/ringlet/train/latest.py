@@ -1,4 +1,4 @@
-"""Newest checkpoint of a folder: from its state file, or from the checkpoint files themselves."""
+"""Newest checkpoint of a folder, according to its state file or to the checkpoint files themselves."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def checkpoints_in(folder: str, prefix: str = "") -> list[FolderEntry]:
 
 
 def newest_intact(folder: str, besides: str, prefix: str = "") -> str | None:
-    """Return the newest checkpoint of a folder, other than `besides`, with intact contents."""
+    """Return the newest intact checkpoint of a folder, except `besides`; whole files are read."""
     for found in reversed(checkpoints_in(folder, prefix)):
         file = file_of(found.path)
         try:
@@ -68,7 +68,7 @@ def newest_intact(folder: str, besides: str, prefix: str = "") -> str | None:
 def known_state(folder: str, prefix: str = "", latest_filename: str = STATE_NAME) -> tuple[FolderState | None, bool]:
     """Return the state of a folder and whether it comes from the state file.
 
-    If that file is missing or damaged, the checkpoints whose names begin with `prefix` are considered.
+    If that file is missing or damaged, the state lists the checkpoints whose names begin with `prefix`.
     """
     last: FolderState | None = None
     try:

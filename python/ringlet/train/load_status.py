@@ -12,10 +12,10 @@ S = TypeVar("S", bound="CheckpointLoadStatus")
 
 
 class Matches:
-    """Matched and unmatched names of one restore; logs a warning about unmatched names when it is deleted.
+    """Matched and unmatched names of one restore; logs a warning about unmatched names when deleted.
 
-    The status and the deferred attributes hold references to this object. It does not reference them, so that no
-    reference cycle delays its deletion.
+    The status and the deferred attributes refer to this object, but not conversely: a reference cycle would delay its
+    deletion.
     """
 
     def __init__(self, path: str, matched: set[str], unexpected: set[str]) -> None:
@@ -23,7 +23,7 @@ class Matches:
         self.is_quiet = False
 
     def found_place(self, names: Sequence[str]) -> None:
-        """Record names that are restored after the call to ``restore``."""
+        """Record that values were restored after ``restore`` had returned."""
         self.matched.update(names)
         self.unexpected.difference_update(names)
 
@@ -38,7 +38,7 @@ class Matches:
 
 
 class CheckpointLoadStatus:
-    """Status of a restore, with checks of what matched (TensorFlow's class of this name). Returned by ``restore``.
+    """Status of a restore, with checks of the match (TensorFlow's class of this name). Returned by ``restore``.
 
     A value that is only in the file is restored when an attribute of that name is set. Values never restored are logged
     as a warning once the status and the unset attributes are deleted, unless :meth:`expect_partial` was called.
@@ -77,7 +77,7 @@ class CheckpointLoadStatus:
             raise AssertionError(
                 f"Unresolved object in checkpoint: {listed(self._matches.unexpected)}. "
                 f"{self._matches.path} has values with these names, but the program has no such objects: create them, "
-                "or, to restore a part only, call expect_partial() instead of assert_consumed()"
+                "or, to restore only some of the values, call expect_partial() instead of assert_consumed()"
             )
         return self
 

@@ -1,4 +1,4 @@
-"""State that differs between workers, and its place in a checkpoint file.
+"""State that differs between workers, and how a checkpoint file stores it.
 
 Numbers, text and objects with ``state_dict`` are saved from the chief. Dataset positions differ between workers, and
 variables may (ON_READ variables, and variables whose components diverged). Objects with ``get_state`` and variables are
@@ -45,7 +45,7 @@ def parts_of(value: Any, worker: int) -> dict[str, Part]:
 
 
 def own_objects(value: Any, path: Path = ()) -> Iterator[tuple[str, Any]]:
-    """Yield the name of each part in an object, and the part."""
+    """Yield the name and the object of each part in `value`."""
     refuse_depth(path)
     kind = kind_of_object(value)
     if kind in (Kind.STATE, Kind.VARIABLE):
@@ -66,7 +66,7 @@ def _encoded(name: str, value: Any, prefix: str) -> Part:
 
 
 def pack(parts: dict[str, Part]) -> bytes:
-    """Serialize parts."""
+    """Serialize the parts of a worker."""
     tensors = [tensor for part in parts.values() for tensor in part.tensors]
     head = {
         "nodes": [[name, part.node] for name, part in parts.items()],

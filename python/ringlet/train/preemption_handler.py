@@ -33,9 +33,9 @@ _MARGIN_RUNS = 6  # time for this many runs is left at the end of the grace peri
 class PreemptionCheckpointHandler:
     """Saves a checkpoint and exits when a worker is preempted.
 
-    (``tf.distribute.experimental.PreemptionCheckpointHandler``.) The handler restores the newest checkpoint on
-    creation. If any worker then receives SIGTERM, all workers save at the same step, on which they agree in an
-    all-reduce of 8 bytes after every :meth:`run`. All of them exit once the file is on disk.
+    As in ``tf.distribute.experimental.PreemptionCheckpointHandler``, the newest checkpoint is restored on creation. If
+    any worker then receives SIGTERM, all workers save at the same step and exit once the file is on disk. They agree on
+    the step with an all-reduce of 8 bytes after every :meth:`run`.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ class PreemptionCheckpointHandler:
     def run(self, distributed_train_function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Train one step with a function, and return its result; if a termination is due, save and exit instead.
 
-        Every worker makes the same calls, outside of ``strategy.run``.
+        All workers must make the same calls, outside of ``strategy.run``.
 
         Raises
         ------
@@ -236,8 +236,8 @@ def _refuse_another_program(status: CheckpointLoadStatus) -> None:
     if present and saved and not present & saved:
         raise InvalidArgumentError(
             f"the checkpoint {matches.path} belongs to another program: it holds {listed(saved)}, and this program "
-            f"saves {listed(present)}. Pass another folder to the CheckpointManager, or the names of that program to "
-            "the Checkpoint"
+            f"saves {listed(present)}. Pass another folder to the CheckpointManager, or use the names of that program "
+            "in the Checkpoint"
         )
 
 

@@ -31,7 +31,7 @@ from ringlet.train.trackable_types import Group, Kind, children_of, holds_state,
 from ringlet.values import Variable
 from ringlet.values.variables.atomic_snapshot import write_atomically
 
-# Returns the restored value of an object, called after everything was compared.
+# A function that returns the restored object, called after everything was compared.
 Maker = Callable[[], Any]
 _MOST_SHOWN = 30
 _MAY_BE_EMPTY = {Kind.DICT, Kind.LIST}
@@ -66,7 +66,7 @@ def _holds_nothing(value: Any) -> bool:
 class Restoration:
     """The match between one file and the program's objects. Call :meth:`match` first, then :meth:`read`.
 
-    `matched`, `missing` and `unexpected` are names in both, only in the program, and only in the file.
+    `matched` are the names in both, `missing` those only in the program, `unexpected` those only in the file.
     """
 
     def __init__(self, file: CheckpointFile) -> None:
@@ -86,7 +86,7 @@ class Restoration:
     # --- comparing ----------------------------------------------------------------------------------------------------
 
     def match(self, value: Any, node: Node, path: Path = ()) -> Maker:
-        """Compare an object with a node of the file, recording actions and problems.
+        """Compare an object with a node of the file; record how to restore it, or the mismatch.
 
         The result is a function that returns the restored object: the same object, changed in place, or a new object,
         depending on its kind.
@@ -148,7 +148,7 @@ class Restoration:
         self._states.append((value, kind, lambda: decode(file, node), name_of(path)))
 
     def _match_arrays(self, present: Any, node: Node, path: Path) -> None:
-        """Compare the shapes of a state_dict's arrays with the object's: an object may not check them itself."""
+        """Compare the shapes of a state_dict's arrays with those of the object, which may not check them itself."""
         kind, saved = kind_of_object(present), kind_of_node(node)
         if kind is saved and kind in (Kind.TENSOR, Kind.ARRAY):
             (entry,) = entries_of(self._file, node)
@@ -199,7 +199,7 @@ class Restoration:
     # --- restoring ----------------------------------------------------------------------------------------------------
 
     def read(self, maker: Maker) -> Maker:
-        """Read all values; return a function that restores all variables and objects, none if setting a state fails."""
+        """Read all values; return a function that restores all variables and objects, or nothing if it fails."""
         values = [saved.new_value(variable, self._file) for variable, saved, _ in self._variables.values()]
         states = [(value, kind, check_tree(self._file, make), name) for value, kind, make, name in self._states]
         result = check_tree(self._file, maker)
@@ -221,7 +221,7 @@ class Restoration:
                     before.append((value, kind, _state(value, kind)))
                     _set_state(value, kind, state)
                 except Exception as error:
-                    error.args = (f"{name} was not restored, and nothing else was: {error}", *error.args[1:])
+                    error.args = (f"nothing was restored, because {name} failed: {error}", *error.args[1:])
                     raise
         except BaseException:
             for value, kind, state in reversed(before):
@@ -249,7 +249,7 @@ class Restoration:
         return value
 
     def _with_children(self, value: Any, kind: Kind, new: dict[Any, Any]) -> Any:
-        """Return a container of stateful objects with the children in `new`, set at commit if it is mutable."""
+        """Return a container of stateful objects with the children in `new`; if mutable, it is changed at commit."""
         present = dict(children_of(value, kind))
         changed = {key: each for key, each in new.items() if each is not present[key]}
         if not changed:

@@ -53,8 +53,8 @@ def exchange_messages(
     """Exchange JSON messages and bytes among all workers; an error on one worker is raised on all.
 
     `what` is the action, as in "save ckpt-3"; a difference between workers raises CollectiveMismatchError. `error` is
-    raised here once the other workers have received it; they raise an error that names the worker, of the class that
-    `_SAME_CLASS` determines.
+    raised here once the other workers have received it. They raise an error that names this worker, with a class from
+    `_SAME_CLASS`.
     """
     described = message if error is None else {"error": _described(error)}
     head = json.dumps(described).encode("ascii")
@@ -96,8 +96,8 @@ def restore_together(
         if each["folder"] == described[0]["folder"] and each["saved"] != described[0]["saved"]:
             raise FailedPreconditionError(
                 f"workers 0 and {number} have read different files from {path}, so nothing was changed: the file was "
-                "overwritten meanwhile, or the workers do not share a file system. Restore again, from a folder that "
-                "all workers share"
+                "overwritten in the meantime, or the workers do not share a file system. Restore again, from a folder "
+                "that all workers share"
             )
     assert found is not None  # without a result, exchange_messages() would have raised an error
     try:
@@ -109,7 +109,7 @@ def restore_together(
 
 
 def chief_choice(workers: WorkerGroup, path: str | None, folder: str) -> str | None:
-    """Return this worker's path of the chief's checkpoint, or `path` if its folder differs from the chief's."""
+    """Return the path on this worker of the chief's checkpoint, or `path` if the chief uses another folder."""
     mine = {"folder": os.path.realpath(folder), "name": None if path is None else os.path.relpath(path, folder)}
     chief = exchange_messages(workers, "choose a checkpoint", mine)[0][0]
     if chief["folder"] != mine["folder"]:

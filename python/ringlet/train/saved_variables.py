@@ -1,10 +1,10 @@
 """Conversion of saved variables to another number of replicas.
 
 Every component is saved, for ON_READ variables the components of all workers. A variable of the same sort with the same
-number of components takes them unchanged. Otherwise the value of the saved variable as a whole, as a read outside of
-replicas returns it, becomes the value of the new variable:
+number of components takes them unchanged. Otherwise the new variable takes the value that a read outside of replicas
+returned for the saved variable:
 
-- Its value is the sum or mean of the components if it was saved as ON_READ with SUM or MEAN, else the first component.
+- This is the sum or mean of the components if it was saved as ON_READ with SUM or MEAN, else the first component.
 - A new ON_READ variable with SUM splits the value, so that the sum is the same; for integers, the first replica gets
 the remainder. In other variables, every component gets the value.
 """
@@ -27,7 +27,7 @@ _OPS = {VariableAggregation.SUM.name: Op.SUM, VariableAggregation.MEAN.name: Op.
 
 
 class Sort(enum.Enum):
-    """The relation between the components of a variable."""
+    """Whether a variable has one component, equal components, or components that a read combines."""
 
     PLAIN = "plain"
     MIRRORED = "mirrored"
@@ -35,7 +35,7 @@ class Sort(enum.Enum):
 
 
 def sort_of(variable: Variable) -> Sort:
-    """Return the relation between the components of a variable."""
+    """Return the :class:`Sort` of a variable."""
     if isinstance(variable, SyncOnReadVariable):
         return Sort.ON_READ
     return Sort.PLAIN if len(components_of(variable)) == 1 else Sort.MIRRORED
@@ -50,7 +50,7 @@ class SavedVariable:
         self.entries = list(entries)
 
     def problem_for(self, variable: Variable) -> str | None:
-        """Return the reason why a variable cannot take this value; None if it can."""
+        """Return the reason why `variable` cannot take this value; None if it can."""
         wanted = variable._spec.shape
         for entry in self.entries:
             if entry.form.dtype != variable.dtype:
@@ -63,7 +63,7 @@ class SavedVariable:
         return None
 
     def new_value(self, variable: Variable, file: CheckpointFile) -> NewValue:
-        """Read the new value of a variable."""
+        """Read the value of `variable` from the file, converted to its number of components."""
         if self._fits_as_it_is(variable):
             entries = self.entries[:1] if self._is_shared else self.entries[_place_of(variable)]
             value = NewValue.of(variable, [entry.shape for entry in entries])

@@ -1,4 +1,4 @@
-"""One save: choice of the writer, state of the other workers, and agreement on success."""
+"""One save: selects the workers that write, collects the state of the others, and shares errors."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class Saving:
     """One save, as a context manager: the chief writes inside it, and the other workers wait at its exit.
 
-    One worker writes for all workers with the same folder. Workers with another folder write for themselves, as in
-    TensorFlow.
+    The chief writes for all workers with the same folder. As in TensorFlow, a worker with another folder writes its own
+    file.
     """
 
     def __init__(self, value: Any, path: str, options: CheckpointOptions | None) -> None:
@@ -67,7 +67,7 @@ class Saving:
             self._tensors += tensors
 
     def copy(self) -> None:
-        """Encode the objects and copy the arrays that may change, for a :meth:`write` that follows in a thread."""
+        """Encode the objects and copy the arrays that may change, so that a thread can call :meth:`write`."""
         self._tree, tensors = encode(self._value)
         self._tensors = [tensor.steady() for tensor in (*tensors, *self._tensors)]
 

@@ -30,8 +30,8 @@ _ML_TEXT = re.compile(r"(b?float|u?int|b?complex)\d+(_[a-z0-9]+)?")
 class Form:
     """The file layout of arrays of one dtype, in either byte order.
 
-    `code` is the file format's name for the element type; dtypes without one are stored as bytes, with one more
-    dimension.
+    `code` is the file format's name for the element type; arrays of dtypes without a name are stored as bytes, with one
+    more dimension.
     """
 
     dtype: np.dtype[Any]
@@ -85,7 +85,7 @@ def form_of_text(text: str) -> Form:
 
 
 def in_file_order(array: Array) -> Array:
-    """Return an array in file layout: contiguous and little-endian, without a copy if it has this layout."""
+    """Return an array in file layout: contiguous and little-endian; copied only if necessary."""
     plain = array if type(array) is np.ndarray else array.view(np.ndarray)
     if plain.dtype.str.startswith(">"):
         return plain.astype(plain.dtype.newbyteorder("<"), order="C")

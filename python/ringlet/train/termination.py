@@ -1,4 +1,4 @@
-"""Termination notices to this process: SIGTERM, and a user's function that is polled."""
+"""Termination notices to this process: SIGTERM, and a function of the program that is polled."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ending: list[TerminationNotice] = []  # kept until the process exits, so that a
 
 
 class TerminationConfig:
-    """Termination notices, and the reaction to them (``tf.distribute.experimental.TerminationConfig``).
+    """Sources of termination notices, and reactions to them (``tf.distribute.experimental.TerminationConfig``).
 
     Parameters
     ----------
@@ -33,8 +33,8 @@ class TerminationConfig:
     exit_fn : callable, optional
         Called after the save; default: ``sys.exit(42)``. If it returns, training continues.
     grace_period : float, optional
-        Seconds between the notice and the end of the machine. If positive, training continues after the save until
-        shortly before that time, and ends after a second save. Default 0: save, then exit.
+        Seconds from the notice to the shutdown of the machine. If positive, training continues after the save until
+        shortly before the shutdown, and ends with a second save. Default 0: save, then exit.
     save_fn : callable, optional
         Called instead of the manager's ``save``.
 
@@ -68,10 +68,10 @@ class TerminationConfig:
 
 
 class _SignalLog:
-    """The signals of this process, in memory that forked children read.
+    """The numbers of the signals that this process received, in memory that forked children can read.
 
-    Python's C handler writes the number of each signal, even while the main thread is in a long call to a library.
-    Byte 0 is 1 while there is a notice.
+    Python's C handler writes them, even while the main thread is in a long call to a library. Byte 0 is 1 while there
+    is a notice.
     """
 
     def __init__(self) -> None:
@@ -115,13 +115,13 @@ class _SignalLog:
             os.write(self._descriptor, bytes([signal.SIGTERM]))
 
     def read_by_child(self) -> None:
-        """Continue in a forked child, which reads the log."""
+        """Prepare the log in a forked child, which only reads it."""
         if self.is_written_by_python:
             signal.set_wakeup_fd(-1)
         self._num_seen = self._count()[1]
 
     def is_of_parent(self) -> bool:
-        """Return whether the parent, which has a notice, receives the SIGTERM that this child has received."""
+        """Return whether the parent has a notice, and also receives the SIGTERM that this child has received."""
         if self._count()[0] == 0:
             return False
         now = time.monotonic()
@@ -159,8 +159,6 @@ def _file_in_memory() -> int:
 
 
 class _Logs:
-    """The log of this process, and the log of its parent."""
-
     def __init__(self) -> None:
         self.parents: _SignalLog | None = None
         self._mine = _SignalLog()

@@ -19,12 +19,11 @@ class Group:
     """Base class of containers whose named children are restored one by one, such as Checkpoint."""
 
     def _children(self) -> dict[str, Any]:
-        """The saved children by name."""
         raise NotImplementedError
 
 
 class Kind(enum.Enum):
-    """The kinds of objects, which determine how a checkpoint treats them."""
+    """The kind of an object, which determines how a checkpoint saves and restores it."""
 
     VARIABLE = "variable"
     GROUP = "group"
@@ -97,7 +96,7 @@ def kind_of_object(value: Any) -> Kind | None:
 
 
 def kind_name(kind: Kind) -> str:
-    """Return the name of a kind in messages, with its article."""
+    """Return the name of a kind for messages, with an article."""
     name = _NAMES.get(kind, kind.value)
     return name if kind is Kind.NONE else f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
@@ -148,7 +147,7 @@ def refusal(value: Any, name: str) -> str:
     )
     return (
         f"`Checkpoint` was expecting {name} to be a trackable object, got {shown[:200]} of type "
-        f"{type(value).__name__}: these are variables, numbers, text, bytes, None, arrays, lists, tuples, dictionaries "
-        "and dataclasses of these, and objects with the methods get_state and set_state, or state_dict and "
-        f"load_state_dict. {remedy} such methods in the class"
+        f"{type(value).__name__}. Trackable objects are variables, numbers, text, bytes, None, arrays, lists, tuples, "
+        "dictionaries and dataclasses of these, and objects with the methods get_state and set_state, or state_dict "
+        f"and load_state_dict. {remedy} such methods in the class"
     )
