@@ -1,4 +1,4 @@
-"""TensorFlow's names without a counterpart, and a table of their replacements for error messages."""
+"""Errors about TensorFlow's names that are absent here, and a table of their replacements."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def namespace_getter(path: str, names: Mapping[str, Any]) -> Callable[[str], Any
 
 
 def namespace(path: str, description: str, names: Mapping[str, Any]) -> Any:
-    """Return a namespace without a module file of its own."""
+    """Return a module that has no file, with the attributes in `names`."""
     module = ModuleType(path, description)
     public = sorted(names)
     module.__dict__.update(names, __all__=public, __getattr__=absent_getter(path, names), __dir__=public.copy)

@@ -1,7 +1,7 @@
 """A table of NumPy's functions under TensorFlow's names, with TensorFlow's arguments, dtypes and error classes.
 
-`docs/porting.md` lists them. An entry is a function of arrays with TensorFlow's parameters, and the kinds of dtypes
-that it accepts; `array_functions` turns the entries into functions of tensors.
+`docs/porting.md` lists the functions. Each entry has the kinds of dtypes that a function accepts, and the function,
+which takes arrays; `array_functions` returns functions of tensors.
 """
 
 from __future__ import annotations

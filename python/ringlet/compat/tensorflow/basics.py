@@ -31,7 +31,7 @@ def constant(value: Any, dtype: Any = None, shape: Sequence[int] | None = None, 
         Python floats become float32, ints become int32, and text becomes bytes; arrays keep their dtype.
     dtype : dtype-like, optional
     shape : sequence of int, optional
-        A single number is repeated; other values are reshaped.
+        Shape of the tensor: a single number is repeated, other values are reshaped.
     name : str, unused
 
     Returns
@@ -41,7 +41,7 @@ def constant(value: Any, dtype: Any = None, shape: Sequence[int] | None = None, 
     Raises
     ------
     TypeError
-        If a number does not fit the dtype, a tensor has a different dtype, or `shape` a different number of elements.
+        If a number does not fit `dtype`, a tensor has another dtype, or `shape` has another number of elements.
     ValueError
         If the value cannot be converted.
 
@@ -96,7 +96,7 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
         As for :func:`constant`. A variable is read, and an IndexedSlices becomes a dense array.
     dtype : dtype-like, optional
     dtype_hint : dtype-like, optional
-        The dtype if `dtype` is not given and the value can be converted to it.
+        Used if `dtype` is not given and the value can be converted to it.
     name : str, unused
 
     Returns

@@ -24,7 +24,7 @@ _INT32 = np.iinfo(np.int32)
 
 
 def as_array(value: Any, dtype: Any = None) -> Array:
-    """Return the array for a value with TensorFlow's dtypes; it may share the memory of the value.
+    """Convert a value to an array with TensorFlow's dtypes; the array may share the memory of the value.
 
     Python floats become float32, ints become int32 (int64 if too large) and text becomes bytes, in lists too. Arrays
     keep their dtype. Array-like objects, such as a variable or an IndexedSlices, are read.
@@ -100,7 +100,7 @@ def _common_dtype(value: Any) -> np.dtype[Any] | None:
 
 
 def _narrowed(array: Array, value: Any) -> Array:
-    """Return an array of Python numbers in TensorFlow's dtype."""
+    """Convert an array of Python numbers to the dtype that TensorFlow gives them."""
     if array.dtype.kind in "iu":
         fits = not array.size or (array.min() >= _INT32.min and array.max() <= _INT32.max)
         if not fits and array.max() > np.iinfo(np.int64).max:

@@ -22,7 +22,7 @@ class DatasetIterator(TensorElements, data.DatasetIterator):
 
 
 class _DatasetType(type):
-    """Metaclass of Dataset: the error for a name that only TensorFlow has states a replacement."""
+    """Metaclass of Dataset, whose errors about absent names of TensorFlow state a replacement."""
 
     def __getattr__(cls, name: str) -> Any:
         path = f"tf.data.Dataset.{name}"
@@ -70,7 +70,7 @@ def _plain(dataset: data.Dataset) -> data.Dataset:
 
 
 def _argument(value: Any) -> Any:
-    """Convert an argument for ringlet's operation: user functions then receive tensors; numbers are unchanged."""
+    """Convert an argument for ringlet's operation, wrapping functions so that they receive tensors."""
     if isinstance(value, data.Dataset):
         return _plain(value)
     if isinstance(value, Tensor):
@@ -109,7 +109,7 @@ def _with_tensor_state(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict
 
 
 def dataset_maker(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a function that creates ringlet's datasets: the new function creates datasets of tensors."""
+    """Return a function that creates datasets of tensors from one that creates ringlet's datasets."""
 
     @functools.wraps(original, updated=())
     def make(*args: Any, **kwargs: Any) -> Any:
@@ -158,7 +158,6 @@ _FROM_A_STATE = {"reduce", "scan"}
 
 
 def _add_operations() -> None:
-    """Add every operation of ringlet's Dataset to the class."""
     for name, member in vars(data.Dataset).items():
         if name.startswith("_") or isinstance(member, property) or name in _AS_THEY_ARE or name in vars(Dataset):
             continue

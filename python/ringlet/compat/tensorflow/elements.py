@@ -47,7 +47,7 @@ def _tensor(leaf: Any) -> Any:
 
 
 def _each_dataset(function: Callable[[Any], Any], leaf: Any) -> Any:
-    """Return the result of a function for a dataset, or an array of results for an array or a list of datasets."""
+    """Call a function on a dataset and return the result; for an array or list of datasets, an array of results."""
     if isinstance(leaf, Dataset):
         return function(leaf)
     array = np.empty(len(leaf), object)
@@ -60,7 +60,7 @@ def _is_written_out(value: Any) -> bool:
 
 
 def as_arrays(element: Any) -> Any:
-    """Convert all values in a nest that TensorFlow converts to tensors to plain arrays of the tensors' dtypes.
+    """Convert the values in a nest to plain arrays, with the dtypes of TensorFlow's tensors.
 
     A list becomes one array, as in all datasets.
     """
@@ -92,7 +92,7 @@ def as_plain(value: Any) -> Any:
 
 
 def with_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of arrays that calls a user function with tensors."""
+    """Wrap a function of tensors in a function that takes and returns arrays."""
 
     @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -114,7 +114,7 @@ class Optional(data.Optional[Any]):
 
 
 class TensorElements:
-    """Mixin of iterators that yield tensors; must precede the iterator class in the list of bases."""
+    """Mixin that makes an iterator yield tensors; must precede the iterator class in the list of bases."""
 
     __slots__ = ()
 

@@ -20,7 +20,7 @@ Array = NDArray[Any]
 _NN = array_functions("tf.nn")
 _MEANS = ("sum_over_batch_size", "mean", "mean_with_sample_weight")
 _REDUCTIONS = (*_MEANS, "sum", "none", None)
-# Probabilities are at least this far from 0 and 1.
+# Probabilities are clipped to this distance from 0 and 1.
 _EPSILON = 1e-7
 
 
@@ -38,7 +38,7 @@ class MeanSquaredError:
     Parameters
     ----------
     reduction : {"sum_over_batch_size", "mean", "mean_with_sample_weight", "sum", "none"} or None
-        ``"none"`` returns the loss of each example. The means are divided by the number of replicas of the current
+        ``"none"`` returns the loss of each example. A mean is divided by the number of replicas of the current
         strategy, so that the sum over replicas is the mean of the global batch.
     name : str, optional
     dtype : dtype-like, default float32
@@ -88,7 +88,7 @@ class BinaryCrossentropy(MeanSquaredError):
     from_logits : bool
         Whether predictions are logits; otherwise they are probabilities.
     label_smoothing : float
-        From 0 to 1: fraction of the label that is spread evenly over the classes.
+        Fraction of the label, from 0 to 1, that is spread evenly over the classes.
     axis : int
         The axis of the classes.
     reduction, name, dtype
@@ -168,7 +168,7 @@ class SparseCategoricalCrossentropy(MeanSquaredError):
         if ignore_class is not None:
             raise NotImplementedError(
                 f"ignore_class={ignore_class!r} is not supported: pass sample_weight=tf.cast(labels != "
-                f"{ignore_class!r}, tf.float32), and replace these labels by 0"
+                f"{ignore_class!r}, tf.float32), and replace these labels with 0"
             )
         super().__init__(reduction, name, dtype)
         self.from_logits, self.axis = from_logits, axis
@@ -220,16 +220,14 @@ def check_broadcast(name: str, array: Array, of: str, values: Array) -> None:
     except ValueError:
         remedy = "pass one weight for each example, which is a row of y_pred"
         if not values.ndim:
-            remedy = (
-                "y_pred of one dimension is one example; for one in each element write y_true[:, None], y_pred[:, None]"
-            )
+            remedy = "y_pred is one example; if each element is an example, pass y_true[:, None] and y_pred[:, None]"
         raise InvalidArgumentError(
             f"{name} of shape {array.shape} does not broadcast to {of} of shape {values.shape}: {remedy}"
         ) from None
 
 
 def pair(y_true: Any, y_pred: Any, dtype: Any = None) -> tuple[Array, Array]:
-    """Convert labels and predictions to arrays of one dtype, by default that of predictions, and compatible shapes."""
+    """Convert labels and predictions to arrays of compatible shapes and one dtype, by default that of predictions."""
     predictions = as_numbers(y_pred, dtype)
     labels, predictions = same_rank(as_numbers(y_true, predictions.dtype), predictions)
     try:
@@ -260,9 +258,11 @@ def _with_axis(y_pred: Array) -> Array:
 
 
 def class_numbers(y_true: Array, y_pred: Array, for_one_hot: str) -> Array:
-    """Check labels that are class numbers; return them without a last axis of length 1."""
+    """Return class-number labels without a last axis of length 1; raise an error if the shapes do not fit."""
     if not y_pred.ndim or (y_pred.ndim == 1 and y_true.ndim):
-        raise InvalidArgumentError(f"y_pred of shape {y_pred.shape} needs one more dimension than y_true, of classes")
+        raise InvalidArgumentError(
+            f"y_pred of shape {y_pred.shape} must have the shape of y_true, {y_true.shape}, and a last axis of classes"
+        )
     labels = y_true[..., 0] if y_true.ndim == y_pred.ndim and y_true.shape[-1] == 1 else y_true
     if labels.shape != y_pred.shape[:-1]:
         raise InvalidArgumentError(

@@ -59,15 +59,15 @@ class Sum:
 
     @property
     def variables(self) -> list[Any]:
-        """A list with the variable of the sum."""
+        """The variable that holds the sum, in a list."""
         return [self.total]
 
     def update_state(self, values: Any, sample_weight: Any = None) -> None:
-        """Add values; `sample_weight` has a weight for each value, or for each example, along the first axes."""
+        """Add values; `sample_weight` has a weight for each value or, along the first axes, for each example."""
         self._add(*self._weighted(as_numbers(values, self.dtype), sample_weight))
 
     def _weighted(self, values: Array, sample_weight: Any) -> tuple[Array, Array | None]:
-        """Return the values of examples times their weights, and the weights, None without `sample_weight`."""
+        """Return the weighted value and the weight of each example; weights are None without `sample_weight`."""
         weights = None
         if sample_weight is not None:
             values, weights = same_rank(values, as_numbers(sample_weight, self.dtype))
@@ -180,7 +180,7 @@ class Accuracy(_Compared):
 
 
 class BinaryAccuracy(_Compared):
-    """Fraction of predictions, compared with a threshold, that equal labels (``tf.metrics.BinaryAccuracy``).
+    """Fraction of labels, 0 or 1, that equal ``prediction > threshold`` (``tf.metrics.BinaryAccuracy``).
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ class MeanAbsoluteError(_Compared):
 
 
 class RootMeanSquaredError(_Compared):
-    """The root of the mean of squared differences (``tf.metrics.RootMeanSquaredError``)."""
+    """The square root of the mean squared difference (``tf.metrics.RootMeanSquaredError``)."""
 
     _values = staticmethod(lambda y_true, y_pred: np.square(differences(y_true, y_pred)))
 

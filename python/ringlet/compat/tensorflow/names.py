@@ -1,4 +1,4 @@
-"""Public names of TensorFlow 2.21 per namespace, which distinguish absent names from misspelled names."""
+"""Public names of TensorFlow 2.21 by namespace, to tell absent names from misspelt names."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Operators on arrays of one dtype, with TensorFlow's restrictions for cases in which NumPy returns a result.
+"""Operators on arrays of one dtype, with errors where TensorFlow raises an error and NumPy returns a result.
 
-Letters stand for kinds of dtypes: b is bool, i is signed integer, u is unsigned integer, f is floating, c is complex, O
-is text, and V is bfloat16.
+The kinds of dtypes are b for bool, i for signed integer, u for unsigned integer, f for floating, c for complex, O for
+text, and V for bfloat16.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Array = NDArray[Any]
 
 @shown_as(InvalidArgumentError)
 class DtypeError(InvalidArgumentError, TypeError):
-    """Raised for a value of an unsupported dtype; TensorFlow raises either base class."""
+    """Raised for an unsupported dtype; TensorFlow raises one of the base classes."""
 
 
 def _divide(dividend: Array, divisor: Array) -> Any:

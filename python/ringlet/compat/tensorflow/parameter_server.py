@@ -37,7 +37,7 @@ class ParameterServerStrategy(TensorCalls, parameter_server_strategy.ParameterSe
 
 
 class ParameterServerStrategyV1(StrategyV1, TensorCalls):
-    """``tf.compat.v1.distribute.experimental.ParameterServerStrategy``, only for estimators, as in TensorFlow.
+    """``tf.compat.v1.distribute.experimental.ParameterServerStrategy``, for estimators only, as in TensorFlow.
 
     Parameters
     ----------
@@ -93,8 +93,6 @@ def _for_estimators() -> NotImplementedError:
 
 
 class _ExtendedV1(OneDeviceExtended):
-    """Placement of variables and tasks."""
-
     def __init__(self, container_strategy: Strategy, resolver: ClusterResolver) -> None:
         spec, task_type, task_id = resolver.cluster_spec(), resolver.task_type, resolver.task_id
         self._is_chief = True

@@ -29,7 +29,7 @@ def _generator(seed: Any) -> Any:
 
 
 def set_seed(seed: int) -> None:
-    """Set the global seed, with which each replica draws the same numbers in every run of the program."""
+    """Set the global seed, so that each replica draws the same numbers in every run of the program."""
     global _global_seed
     with _lock:
         _global_seed = int(seed)

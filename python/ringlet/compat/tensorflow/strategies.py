@@ -51,7 +51,7 @@ def _with_tensors(distributed: Any) -> Any:
 
 
 class AliasType(type):
-    """Metaclass of strategies: instances of ringlet's base class count as instances of the derived class.
+    """Metaclass of strategies: an instance of ringlet's base class counts as an instance of the derived class.
 
     ``isinstance`` therefore gives the same result for both names of a strategy.
     """
@@ -62,7 +62,7 @@ class AliasType(type):
 
 
 class TensorCalls(strategies.Strategy):
-    """Mixin of strategies that return tensors; must precede the strategy class in the list of bases."""
+    """Mixin that makes a strategy return tensors; must precede the strategy class in the list of bases."""
 
     def reduce(self, reduce_op: Any, value: Any, axis: Any) -> Any:
         """Combine the components of a value into tensors; see :meth:`ringlet.Strategy.reduce`."""
@@ -270,7 +270,7 @@ class CentralStorageStrategyV1(StrategyV1, CentralStorageStrategy):
 
 
 class ReplicaContext(strategies.ReplicaContext):
-    """Context of one replica in a step; it returns tensors. Created by ``tf.distribute.get_replica_context``."""
+    """Context of one replica, whose methods return tensors. Created by ``tf.distribute.get_replica_context``."""
 
     __slots__ = ()
 

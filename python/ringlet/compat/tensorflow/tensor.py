@@ -74,7 +74,7 @@ _KINDS = "biufVc"
 
 
 def _weak(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Convert a scalar that fits to a tensor's dtype, as NumPy 2 does for numbers; return other values unchanged."""
+    """Convert a scalar to a tensor's dtype if it fits, as NumPy 2 does; return other values unchanged."""
     if not isinstance(value, (bool, int, float, complex, np.number)):
         return value
     array = np.asarray(value)
@@ -133,8 +133,8 @@ class Tensor(np.ndarray[Any, Any]):
     """An immutable array with a method ``.numpy()`` (``tf.Tensor``). Created by ``tf.constant``.
 
     A tensor is a NumPy array: NumPy's functions accept and return tensors, and ``np.asarray(tensor)`` returns the plain
-    array without a copy. Operators keep the dtype of the tensor, as in TensorFlow: other operands that are numbers,
-    lists or arrays are converted to this dtype, but tensors of different dtypes cannot be combined.
+    array without a copy. As in TensorFlow, operators keep the dtype of the tensor: they convert numbers, lists and
+    arrays to it, but do not combine tensors of different dtypes.
 
     Examples
     --------
@@ -156,7 +156,7 @@ class Tensor(np.ndarray[Any, Any]):
 
     @property
     def device(self) -> str:  # type: ignore[override,unused-ignore]  # NumPy returns "cpu"
-        """Full name of the device, which is always the host's CPU."""
+        """Full name of the device: always the CPU of the host."""
         return canonicalize("CPU:0")
 
     def get_shape(self) -> tuple[int, ...]:
@@ -165,7 +165,7 @@ class Tensor(np.ndarray[Any, Any]):
         return shape
 
     def ref(self) -> VariableReference:
-        """Return a hashable reference to this tensor, for keys of dictionaries and sets."""
+        """Return a hashable reference to this tensor, for dictionaries and sets."""
         return VariableReference(self)
 
     def __repr__(self) -> str:
@@ -279,7 +279,7 @@ def tensor_of(result: Any) -> Tensor:
 
 
 def as_tensor(value: Any, dtype: Any = None) -> Tensor:
-    """Convert a value to a tensor with TensorFlow's dtypes. Copy writable arrays; return sharded arrays unchanged."""
+    """Convert a value to a tensor with TensorFlow's dtypes; copy a writable array, return a sharded array unchanged."""
     if isinstance(value, (Tensor, ShardedArray)) and dtype in (None, value.dtype):
         return cast("Tensor", value)
     array = as_array(value, dtype)
@@ -300,7 +300,7 @@ def check_dtype(value: Any, dtype: Any) -> None:
 
 
 class _TensorKind(ArrayAdapter):
-    """Adapter of tensors, which are immutable, so that replicas share the memory of results."""
+    """Adapter for tensors: they are immutable, so replicas share the memory of results."""
 
     name = "tf.Tensor"
     is_mutable = False

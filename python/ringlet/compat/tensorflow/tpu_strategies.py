@@ -67,8 +67,8 @@ class TPUStrategyV1(StrategyV1, TensorCalls, tpu_strategy.TPUStrategyBase):
     ----------
     tpu_cluster_resolver : TPUClusterResolver, optional
     steps_per_run : int, optional
-        By default, 1, and ``extended.experimental_run_steps_on_iterator`` runs one step; if `steps_per_run` is greater
-        than 1, it runs the requested number of steps.
+        Default 1: ``extended.experimental_run_steps_on_iterator`` runs one step. With a greater number, it runs as many
+        steps as its argument `iterations`.
     device_assignment : DeviceAssignment, optional
 
     Examples

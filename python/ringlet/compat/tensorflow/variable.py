@@ -92,7 +92,6 @@ class Variable(RingletVariable, metaclass=_CompatVariableType):
 
 
 def _request(initial_value: Any = None, dtype: Any = None, **given: Any) -> VariableRequest:
-    """Return the request for a variable with the arguments that the last creator passed."""
     asked = {field.name: given[field.name] for field in dataclasses.fields(VariableRequest) if field.name in given}
     wanted = None if dtype is None else as_dtype(dtype)
     return VariableRequest(_first_value(initial_value, dtype), dtype=wanted, array_type=Tensor, **asked)

@@ -19,10 +19,10 @@ _creators: ContextVar[tuple[tuple[Creator, bool], ...]] = ContextVar("ringlet_va
 def variable_creator_scope(variable_creator: Creator) -> Iterator[None]:
     """Call a function for every ``tf.Variable(...)`` that is created in a ``with`` block.
 
-    Scopes can be nested: the innermost creator is called first, and its `next_creator` is the creator of the enclosing
-    scope. The last `next_creator` creates the variable with the current strategy. A creator that was entered outside of
-    a step is called once for all replicas; a creator that a replica enters is called by this replica. Threads that the
-    program starts do not inherit creators.
+    In nested scopes, the innermost creator is called first, and its `next_creator` is the creator of the enclosing
+    scope. The last `next_creator` creates the variable with the current strategy. A creator entered outside of a step
+    is called once for all replicas; a creator entered by a replica is called by that replica. Threads that the program
+    starts do not inherit creators.
 
     Parameters
     ----------

@@ -95,7 +95,7 @@ _NAMESPACES = {
     "keras": namespace("tf.keras", "Losses and metrics, under their other names.", _KERAS),
     "linalg": namespace("tf.linalg", "Linear algebra.", array_functions("tf.linalg")),
     "math": namespace("tf.math", "Arithmetic.", array_functions("tf.math")),
-    "random": namespace("tf.random", "Random numbers, which are NumPy's.", RANDOM_FUNCTIONS),
+    "random": namespace("tf.random", "Random numbers of NumPy.", RANDOM_FUNCTIONS),
 }
 __all__ += list(DTYPES) + list(_FUNCTIONS) + list(_NAMESPACES)
 globals().update(_FUNCTIONS, **_NAMESPACES)

@@ -52,7 +52,7 @@ class PhysicalDevice(NamedTuple):
 
 
 class LogicalDeviceConfiguration(NamedTuple):
-    """Configuration of a logical device; CPUs do not support any options.
+    """Configuration of a logical device; a CPU supports none of the options.
 
     Examples
     --------

@@ -20,7 +20,6 @@ from ringlet.module_names import list_public
 
 
 def _cardinality(dataset: Any) -> Tensor:
-    """Return the number of elements of a dataset as a tensor."""
     return as_tensor(dataset.cardinality(), "int64")
 
 
@@ -30,7 +29,7 @@ def _same(*names: str) -> dict[str, Any]:
 
 
 def _readers(*names: str) -> dict[str, Any]:
-    """Return, by name, functions that create datasets of tensors over files."""
+    """Return, by name, functions that create datasets of tensors from files."""
     return {name: dataset_maker(reader) for name, reader in _same(*names).items()}
 
 
@@ -53,7 +52,7 @@ def _column_defaults(given: Any) -> Any:
 
 
 def _transformations(*names: str) -> dict[str, Any]:
-    """Return, by name, functions that wrap operations for ``dataset.apply``, a deprecated form in TensorFlow."""
+    """Return, by name, operations as arguments for ``dataset.apply``, a form that TensorFlow deprecates."""
 
     def of(name: str) -> Any:
         operation = getattr(Dataset, name)
@@ -74,7 +73,7 @@ def _transformations(*names: str) -> dict[str, Any]:
 def _save(
     dataset: Any, path: Any, compression: Any = None, shard_func: Any = None, checkpoint_args: Any = None
 ) -> None:
-    """Save a dataset; the same as ``dataset.save(path)``."""
+    """Save a dataset, as ``dataset.save(path)`` does."""
     dataset.save(path, compression, shard_func, checkpoint_args)
 
 

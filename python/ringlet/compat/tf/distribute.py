@@ -146,7 +146,6 @@ _COMMUNICATION = ("CollectiveCommunication", "CollectiveHints", "CommunicationIm
 
 
 def _by_name(*values: Any) -> dict[str, Any]:
-    """Return a dictionary of classes and functions, keyed by their names."""
     return {value.__name__: value for value in values}
 
 

@@ -16,7 +16,7 @@ __all__ = ["assert_same_structure", "flatten", "is_nested", "map_structure", "pa
 
 
 class _Components:
-    """A node that replaces a composite of this library in a structure, and holds its parts."""
+    """A node with the parts of a composite of this library, which it replaces in a structure."""
 
     def __init__(self, kind: type[Any], parts: Sequence[Any]) -> None:
         self.kind = kind
@@ -144,7 +144,7 @@ def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> A
 
 
 def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any], expand_composites: bool = False) -> Any:
-    """Return a structure of the same form with the leaves of a flat sequence.
+    """Return a structure of the form of `structure`, with the leaves of a flat sequence.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expa
     ----------
     nest1, nest2 : nested structure
     check_types : bool, optional
-        Whether structures differ if their containers are of different classes.
+        Whether containers of different classes count as a difference.
     expand_composites : bool, optional
         As for :func:`flatten`.
 

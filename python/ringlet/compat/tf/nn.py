@@ -21,7 +21,7 @@ def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None, name:
     Parameters
     ----------
     params : Variable, ShardedVariable, array-like or list of these
-        The table; the entries of a list are its consecutive parts.
+        The table, or a list of its consecutive parts.
     ids : array-like of int
     max_norm : float, optional
     name : str, unused
