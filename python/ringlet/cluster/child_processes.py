@@ -49,7 +49,7 @@ class ChildProcesses:
         return self._pid != os.getpid()
 
     def start(self, command: Sequence[str], environment: Mapping[str, str], descriptors: Sequence[int]) -> Worker:
-        """Start a process with an empty standard input that inherits `descriptors`."""
+        """Start a process that inherits `descriptors`, with an empty standard input."""
         # Checked without the lock: in a forked child, a lock held by another thread is never released.
         if self.is_inherited:
             raise FailedPreconditionError(
@@ -110,7 +110,7 @@ class ChildProcesses:
 
 
 def wait_for(workers: Iterable[Worker], deadline: Deadline) -> bool:
-    """Wait until processes have exited; return whether all have exited."""
+    """Wait until processes have exited, or the deadline; return whether all have exited."""
     left = [worker for worker in workers if not worker.has_ended()]
     while left and not deadline.is_over():
         handle = left[0].pidfd

@@ -45,7 +45,7 @@ class ClusterDef:
     job: tuple[JobDef, ...] = ()
 
     def SerializeToString(self, deterministic: bool | None = None) -> bytes:  # noqa: N802, ARG002, RUF100 - protobuf's
-        """Return the encoded message; the encoding is deterministic, with the tasks of each job in descending order.
+        """Return the encoded message, always with the tasks of each job in descending order.
 
         Parameters
         ----------
@@ -65,7 +65,7 @@ class ClusterDef:
         Parameters
         ----------
         data : bytes
-            Result of `SerializeToString` of this class or of TensorFlow's.
+            Result of `SerializeToString`, of this class or of TensorFlow's class.
 
         Returns
         -------

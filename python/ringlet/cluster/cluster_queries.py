@@ -79,7 +79,7 @@ def worker_tasks(cluster_spec: Any) -> list[tuple[str, int, str]]:
 def check_workers(
     cluster_spec: Any, task_type: str | None, task_id: int | None, resolver: ClusterResolver | None = None
 ) -> None:
-    """Check that the workers of a cluster can form a group, and that a task is one of these workers.
+    """Check that the workers of a cluster can form a group to which a task belongs.
 
     Errors name the source of the cluster, if a resolver is given.
     """

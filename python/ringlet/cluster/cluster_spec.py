@@ -14,13 +14,13 @@ _EXAMPLE_CHARACTERS = 300
 
 
 class ClusterSpec:
-    """The tasks of a cluster, each a process with an address, in jobs such as ``worker`` (``tf.train.ClusterSpec``).
+    """The jobs of a cluster, such as ``worker``, and the addresses of their tasks (``tf.train.ClusterSpec``).
 
     Parameters
     ----------
     cluster : dict, ClusterDef or ClusterSpec
-        Dictionary of job name to list of addresses, or, for a sparse job, to dictionary of task index to address.
-        TensorFlow's ``tf.train.ClusterDef`` is also accepted.
+        Dictionary from job names to lists of addresses or, for sparse jobs, to dictionaries from task indices to
+        addresses. TensorFlow's ``tf.train.ClusterDef`` is also accepted.
 
     Raises
     ------
@@ -82,8 +82,8 @@ class ClusterSpec:
         Returns
         -------
         dict
-            Job name to list of addresses, or to dictionary of task index to address if indices are missing or the job
-            has no tasks.
+            Job names to lists of addresses, or to dictionaries from task indices to addresses if indices are missing or
+            the job has no tasks.
         """
         return {
             job: list(map(tasks.get, range(len(tasks))))

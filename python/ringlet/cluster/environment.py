@@ -40,7 +40,7 @@ _FIRST_PORT = 20000
 
 
 class _Dialect(NamedTuple):
-    """The variables of one launcher; the values of `job` differ between concurrent jobs."""
+    """The variables of one launcher; those in `job` have different values in concurrent jobs."""
 
     rank: str
     size: str
@@ -84,8 +84,8 @@ class Placement(NamedTuple):
 
     `source` names the variables that were used, with their values; it is empty if no such variables are set.
     `local_rank` is the rank among the `local_size` processes on this machine. `note` names variables that suggest other
-    processes but do not identify them; `is_impossible` is true if no process can have such a rank. `config` is set if
-    the source is ``TF_CONFIG``; the other fields then have their defaults.
+    processes without identifying them; `is_impossible` is true if no process can have this rank. If the source is
+    ``TF_CONFIG``, only `source`, `job_id` and `config` are set.
     """
 
     source: str = ""
@@ -100,7 +100,7 @@ class Placement(NamedTuple):
 
 
 def placement(environ: Mapping[str, str] | None = None) -> Placement:
-    """Return the placement that an environment describes, by default the environment of this process."""
+    """Return the placement that an environment describes, by default this process's; an impossible rank is an error."""
     place = read_placement(environ)
     if place.is_impossible:
         raise ClusterConfigError(
@@ -193,7 +193,7 @@ def mpi_placement(environ: Mapping[str, str]) -> Placement | None:
 
 
 def hosts_placement(environ: Mapping[str, str]) -> Placement | None:
-    """Return the placement of a process that MPI started on one of several hosts; otherwise return None."""
+    """Return the placement of a process of an MPI job on several hosts; None for other processes."""
     place = mpi_placement(environ)
     # A Slurm step is an MPI job only if srun provides a PMI server, as with --mpi=pmix.
     lacks_server = place is not None and place.source.startswith("SLURM_") and not _SERVERS & environ.keys()
@@ -201,7 +201,7 @@ def hosts_placement(environ: Mapping[str, str]) -> Placement | None:
 
 
 def canonical_addresses(addresses: Iterable[str]) -> list[str]:
-    """Return addresses in a form that all workers of a job share; addresses of several hosts are returned unchanged."""
+    """Return addresses in a form that is equal on all workers; addresses of several hosts are returned unchanged."""
     spelling = str if hosts_placement(os.environ) else canonical_address
     return [spelling(address) for address in addresses]
 
@@ -251,7 +251,7 @@ _warned: set[str] = set()
 
 
 def warn_if_alone(what: str, remedy: str = "") -> None:
-    """Log once that `what` runs as one process although the environment suggests more."""
+    """Log once that `what` runs as one process although the environment suggests several."""
     place = read_placement()
     others = place.note or (place.source if place.size > 1 else "")
     if others and others not in _warned:

@@ -1,4 +1,4 @@
-"""Local addresses: determines the addresses of a cluster that belong to this machine."""
+"""Local addresses: determines which addresses of a cluster belong to this machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _host_and_port(address: str) -> tuple[str, str]:
 
 
 def canonical_address(address: str) -> str:
-    """Return ``localhost:port`` if an address reaches this port of this machine; otherwise return the address."""
+    """Return ``localhost:port`` if an address reaches that port of this machine; otherwise return the address."""
     host, port = _host_and_port(address)
     return f"localhost:{port}" if _is_localhost(host) else address
 
@@ -37,7 +37,7 @@ def _is_localhost(host: str) -> bool:
 
 
 def foreign_addresses(addresses: Sequence[str], own: str) -> list[str]:
-    """Return the addresses of workers on other machines; the host of `own` is this machine."""
+    """Return the addresses that belong to other machines; `own` is an address of this machine."""
     known = {host_of(own): True}
     for address in addresses:
         host = host_of(address)

@@ -63,7 +63,7 @@ class RegisteredTasks:
         return self._registrations[rank].channel
 
     def ending_of(self, task_type: str, task_id: int) -> str:
-        """Return text such as "exited with status 1" about the process of a task whose channel has closed."""
+        """Return how the process of a task with a closed channel ended, such as "exited with status 1"."""
         return how_it_left(self._registrations[self._job.rank_of((task_type, task_id))].process)
 
     def pid_of(self, task_type: str, task_id: int) -> int:
@@ -89,7 +89,7 @@ def _close(registrations: _Registrations, server: RegistrationServer, pid: int) 
 
 
 class _Registrations:
-    """The registrations by rank; thread-safe."""
+    """The registrations of the tasks, by rank; thread-safe."""
 
     def __init__(self, job: ServersJob) -> None:
         self._job = job
@@ -120,7 +120,7 @@ class _Registrations:
             self._changed.notify_all()
 
     def wait_for(self, ranks: set[int], deadline: Deadline) -> None:
-        """Wait for registrations of all these ranks, and make them current."""
+        """Wait until all these ranks have registered, and make their registrations current."""
         silence = Deadline.after(stall_seconds())
         with self._changed:
             while not self._is_closed and ranks - self._arrived.keys():

@@ -1,8 +1,8 @@
-"""Registration of servers with their coordinator, which authenticates them before it opens a channel.
+"""Registration of servers with their coordinator, which authenticates each before it opens a channel to it.
 
 A server connects to a name derived from the cluster, the job and the user (:mod:`ringlet.rendezvous.job_key`). The
-kernel reports its user; its handshake (JSON, at most 64 KiB, within a second) names version and task. Pickles are
-exchanged only over the channel that an accepted server receives.
+kernel reports the user of the server; its handshake (JSON, at most 64 KiB, within a second) has its version and task.
+Pickles are exchanged only over the channel that an accepted server receives.
 
     coordinator                              server
     listens   <-------- handshake ---------  connects, with retries until the coordinator listens
@@ -58,7 +58,7 @@ class ServersJob(ClusterJob):
 
     @classmethod
     def of(cls, spec: ClusterSpec, job_id: str) -> ServersJob:
-        """Return the job of a cluster; jobs are equal if their identifiers and the addresses of their tasks are."""
+        """Return the job of a cluster; jobs with equal identifiers and equal addresses of tasks are equal."""
         tasks = tuple((job, index) for job in ("worker", "ps") for index in spec.task_indices(job))
         known = [(*task, canonical_address(spec.task_address(*task))) for task in tasks]
         return cls(f"servers {json.dumps(known)}", job_id, 1 + len(tasks), tasks)
@@ -100,8 +100,8 @@ class Registration:
 class RegistrationServer:
     """Accepts the servers of a cluster, in a thread that sleeps until a process connects.
 
-    For each server the thread calls ``objection(rank)``, which returns a reason for refusing the rank or None, and if
-    it is None, ``welcome(rank, registration)``.
+    For each server the thread calls ``objection(rank)``, which returns a reason to refuse the rank or None, and then,
+    unless it was refused, ``welcome(rank, registration)``.
     """
 
     def __init__(
@@ -174,7 +174,7 @@ class RegistrationServer:
 
 
 def register(job: ServersJob, task: Task, deadline: Deadline) -> LocalChannel:
-    """Wait for the coordinator of a cluster, and register with it as a task."""
+    """Wait for the coordinator of a cluster, and register this process with it as a task."""
     handshake = Handshake.of_this_process(job, [job.rank_of(task)])
     pause, silence = _FIRST_PAUSE_SECONDS, Deadline.after(stall_seconds())
     while True:
@@ -199,7 +199,7 @@ def _waited_text(job: ServersJob, handshake: Handshake, deadline: Deadline) -> s
 
 
 def _holder(job: ServersJob) -> str:
-    """Return the name of the process that listens at the address of a job."""
+    """Return text that identifies the process that listens at the address of a job."""
     with contextlib.suppress(OSError), new_socket() as connection:
         connection.connect(job.address())
         pid = credentials(connection)[0]

@@ -18,7 +18,7 @@ def num_tasks(spec: ClusterSpec, job: str | None) -> int:
 
 
 def check_given(task_type: object, task_id: object) -> None:
-    """Check that task type and index are given; raise a `Fault` otherwise."""
+    """Raise a `Fault` unless the task type and the task index are given."""
     if task_type is not None and task_id is not None:
         return
     text = "When `cluster_spec` is given, you must also specify `task_type` and `task_id`"

@@ -35,7 +35,7 @@ _LONGEST_EXAMPLE = 400  # longest correction in a message, in characters; a long
 class TFConfig:
     """A parsed ``TF_CONFIG``, created by `TFConfig.of`.
 
-    Each property validates only its own part, as in TensorFlow: a wrong task does not prevent reading the cluster.
+    As in TensorFlow, each property validates only its own value: a wrong task does not prevent reading the cluster.
     """
 
     def __init__(self, text: str) -> None:
@@ -45,7 +45,7 @@ class TFConfig:
     @staticmethod
     @functools.lru_cache(maxsize=4)
     def of(text: str) -> TFConfig:
-        """Parse the value of ``TF_CONFIG``; the last few results are cached."""
+        """Parse the value of ``TF_CONFIG``; the last four results are cached."""
         return TFConfig(text)
 
     @property
@@ -158,7 +158,8 @@ class TFConfig:
             raise ClusterConfigJSONError(error.msg, error.doc, error.pos, self._json_advice(error.pos)) from None
         except (RecursionError, ValueError) as error:
             raise ClusterConfigError(
-                f"TF_CONFIG, at $: {str(error)[:100]}; allowed: an object with a cluster and a task. {_shown(_EXAMPLE)}"
+                f"TF_CONFIG, at $: {str(error)[:100]}; allowed: an object with a cluster and a task. "
+                f"For example: {_shown(_EXAMPLE)}"
             ) from None
         whole = self._as_object(whole, [])
         if repeated:
@@ -219,7 +220,7 @@ def _as_dict(repeated: list[str], pairs: list[tuple[str, Any]]) -> dict[str, Any
 
 
 def _place_of(whole: object, name: str) -> list[object]:
-    """Return the path of a name that occurs twice in its object."""
+    """Return the keys that lead to a name that occurs twice in its object."""
     waiting: list[tuple[list[object], object]] = [([], whole)]
     while waiting:
         keys, value = waiting.pop()

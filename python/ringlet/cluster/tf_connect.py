@@ -1,4 +1,4 @@
-"""TensorFlow's functions for connecting to clusters, which check their arguments without connecting."""
+"""TensorFlow's functions for connecting to clusters; here they only check their arguments."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def experimental_connect_to_cluster(  # noqa: PLR0917  # TensorFlow's arguments
 ) -> None:
     """Check that a cluster can be read (``tf.config.experimental_connect_to_cluster``).
 
-    Nothing is connected: the devices of a modelled slice are in this process, and workers connect when a strategy is
+    No connection is opened: the devices of a modelled slice are in this process, and workers connect when a strategy is
     first used.
 
     Parameters

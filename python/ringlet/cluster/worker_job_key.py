@@ -1,4 +1,4 @@
-"""Worker job key: the job of a cluster's workers; messages name tasks as in device strings."""
+"""Worker job key: the job of a cluster's workers, and the names of tasks in messages."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class ClusterJob(Job):
 class WorkersJob(ClusterJob):
     """A job whose processes are the workers of a cluster, each with the same number of ranks.
 
-    `tasks` are their names in rank order, `number` is the number of the strategy in the program, counted from 1,
-    `command` is the command that starts all workers, and `configuration` is the source of their clusters.
+    `tasks` are the names of the workers in rank order, `number` is the number of the strategy in the program, counted
+    from 1, `command` starts all workers, and `configuration` says where they read the cluster.
     """
 
     tasks: tuple[str, ...] = ()

@@ -119,7 +119,7 @@ class ClusterResolver(abc.ABC):
         self._rpc_layer = rpc_layer
 
     def _default(self, name: str) -> Any:
-        """Return the value of a property that was not set."""
+        """Return the value of a property that was not set; None unless overridden."""
         return None
 
     def _error_of(self, fault: Fault) -> ClusterConfigError:

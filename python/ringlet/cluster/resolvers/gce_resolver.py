@@ -12,7 +12,7 @@ from ringlet.cluster.resolvers.base_resolver import AddressResolver
 class GCEClusterResolver(AddressResolver):
     """The machines of an instance group (``tf.distribute.cluster_resolver.GCEClusterResolver``).
 
-    The machines are the tasks of one job, sorted by their addresses as strings. `task_id` identifies this process.
+    The machines are the tasks of one job, sorted by address as strings; `task_id` identifies this process.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ from ringlet.cluster.resolvers.base_resolver import AddressResolver
 
 
 class KubernetesExecutableLocation(enum.Enum):
-    """Whether the program runs in the cluster, which determines the source of the client's settings.
+    """Whether the program runs in the cluster; this determines where the client reads its settings.
 
     Examples
     --------

@@ -36,8 +36,8 @@ _Task = tuple[str, int]  # type and index
 class LocalCluster:
     """The processes of a cluster on this machine, and a channel to each; thread-safe.
 
-    The processes are new interpreters, with `environment` added to the environment of this process. They do not outlive
-    this object or this process.
+    The processes are new interpreters, with the environment of this process and the variables in `environment`. They do
+    not outlive this object or this process.
     """
 
     def __init__(self, workers: int, ps: int, environment: Mapping[str, str]) -> None:
@@ -81,7 +81,7 @@ class LocalCluster:
         return self._start(task)
 
     def ending_of(self, task_type: str, task_id: int) -> str:
-        """Return text such as "exited with status 1" about the process of a task whose channel has closed."""
+        """Return how the process of a task with a closed channel ended, such as "exited with status 1"."""
         worker = self._processes[task_type, task_id]
         if not wait_for([worker], Deadline.after(_END_SECONDS)):
             return "closed its connection, but is still running"
@@ -117,7 +117,7 @@ class LocalCluster:
 
 
 def _paths_and_arguments() -> IO[str]:
-    """Return a file with sys.path and sys.argv, which may exceed the size of a command line."""
+    """Return a file with sys.path and sys.argv, which may be too long for a command line."""
     file = os.fdopen(os.memfd_create("ringlet"), "w+", encoding="ascii")
     file.write(ascii((list(filter(_is_text, sys.path)), sys.argv)))  # imports skip entries of sys.path that are not str
     file.seek(0)
@@ -199,7 +199,7 @@ class LocalClusterResolver(AddressResolver):
             return self._cluster
 
     def stop(self, timeout_seconds: float = 2.0) -> None:
-        """Stop the processes within the time limit; they can be started again.
+        """Stop the processes within a time limit in seconds; `start` starts them again.
 
         Parameters
         ----------

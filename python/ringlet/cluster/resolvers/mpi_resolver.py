@@ -13,8 +13,8 @@ class MPIClusterResolver(SimpleClusterResolver):
     """The processes that ``mpiexec`` or ``srun`` has started, as workers in the order of their ranks.
 
     Unlike a strategy without a resolver, this resolver ignores ``TF_CONFIG`` and the variables of torchrun. Addresses
-    are names only: no process listens on them. The cluster is empty if MPI did not start this process, or started no
-    other.
+    are names only: no process listens on them. The cluster is empty if MPI did not start this process, or started only
+    this process.
 
     Parameters
     ----------

@@ -23,8 +23,8 @@ _GPUS = "CUDA_VISIBLE_DEVICES"
 class SlurmClusterResolver(AddressResolver):
     """The tasks of a job step of Slurm (``tf.distribute.cluster_resolver.SlurmClusterResolver``).
 
-    Hosts and jobs are sorted by name, so that the cluster is the same in all tasks. `cluster_spec` determines the task
-    of this process.
+    Hosts and jobs are sorted by name, so that all tasks have the same cluster. The task of this process is known after
+    a call to `cluster_spec`.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ class SlurmClusterResolver(AddressResolver):
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
-        """Return the number of GPUs of each task, although replicas run on CPUs."""
+        """Return the number of GPUs of each task; replicas run on CPUs nevertheless."""
         return {"GPU": self._gpus_per_task}
 
     def _places(self) -> list[tuple[str, int]]:

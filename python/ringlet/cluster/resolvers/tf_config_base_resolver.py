@@ -1,4 +1,4 @@
-"""TFConfigBaseResolver: base class of resolvers of a configuration in the format of ``TF_CONFIG``."""
+"""TFConfigBaseResolver: base class of resolvers that read a configuration in the format of ``TF_CONFIG``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def environ_or_own(environ: Mapping[str, str] | None) -> Mapping[str, str]:
 
 
 class TFConfigBaseResolver(ClusterResolver):
-    """Base class of resolvers of a configuration in the format of ``TF_CONFIG``, which is read at each call.
+    """Base class of resolvers that read a configuration in the format of ``TF_CONFIG`` at each call.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class TFConfigBaseResolver(ClusterResolver):
         """Read the configuration."""
 
     def cluster_spec(self) -> ClusterSpec:
-        """Return the cluster, empty if the configuration has none.
+        """Return the cluster; it is empty if the configuration has none.
 
         Raises
         ------

@@ -167,7 +167,7 @@ class TPUClusterResolver(ClusterResolver):
         return {"TPU": cores_per_host(cores.device_map) if cores.total_cores else 0}
 
     def set_tpu_topology(self, serialized_tpu_topology: bytes) -> None:
-        """Set the serialized ``TopologyProto`` of `tpu_hardware_feature`.
+        """Set the topology of `tpu_hardware_feature`, a serialized ``TopologyProto``.
 
         Parameters
         ----------
@@ -229,7 +229,7 @@ class TPUClusterResolver(ClusterResolver):
         return self.task_type
 
     def get_coordination_service_leader(self) -> str:
-        """Return the leading task: the first host."""
+        """Return the name of the leading task, which is the first host."""
         return f"/job:{self.task_type}/task:0"
 
     def __enter__(self) -> None:

@@ -52,7 +52,7 @@ class UnionResolver(ClusterResolver):
         self._resolvers = args
 
     def cluster_spec(self) -> ClusterSpec:
-        """Return the tasks of all resolvers: task lists of a job are concatenated, indices of a sparse job are kept.
+        """Return the tasks of all resolvers: lists of tasks are concatenated, and sparse jobs keep their indices.
 
         Raises
         ------
