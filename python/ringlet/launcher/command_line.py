@@ -1,7 +1,7 @@
-"""The command ``ringlet``: a table of sub-commands, one file each in the folder ``commands``.
+"""The command ``ringlet``: a table of sub-commands, each in a file of the folder ``commands``.
 
 The file of a sub-command has two functions: ``add_arguments(parser)`` and ``execute(options)``, which returns the exit
-status, or raises `CommandError` for a mistake of the user. Only the file of the given command is loaded.
+status, or raises `CommandError` for an invalid command line. Only the file of the given sub-command is loaded.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def whole_number(option: str, text: str, least: int = 1) -> int:
 
 @contextlib.contextmanager
 def closed_output_ignored() -> Iterator[None]:
-    """Ignore a standard output that is closed, or whose reader, such as ``head``, has exited.
+    """Ignore errors of a standard output that is closed, or whose reader, such as ``head``, has exited.
 
     Characters that the encoding of the output lacks are escaped.
     """

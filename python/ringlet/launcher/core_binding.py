@@ -16,9 +16,9 @@ _NODES = "/sys/devices/system/node"
 
 
 def cores_of_workers(bind: str, num_workers: int, replicas: int | None, option: str) -> list[list[int]]:
-    """Return the hardware threads that each worker may use; an empty list for each if they are not bound.
+    """Return the hardware threads that each worker may use; empty lists if workers are not bound.
 
-    `option` is the name of `bind` in errors.
+    `option` is the name of `bind` in messages.
     """
     if bind not in BINDINGS:
         raise InvalidArgumentError(f"{option} must be {', '.join(BINDINGS[:-1])} or {BINDINGS[-1]}, got {bind!r}")
@@ -44,7 +44,7 @@ def cores_of_workers(bind: str, num_workers: int, replicas: int | None, option: 
 
 
 def divided(units: Sequence[Sequence[int]], num_workers: int) -> list[list[int]]:
-    """Return the threads of each worker: an equal share of adjacent units, or a unit that workers share."""
+    """Return the threads of each worker: an equal share of adjacent units or, if these are too few, a shared unit."""
     shares = []
     for worker in range(num_workers):
         first, end = (len(units) * number // num_workers for number in (worker, worker + 1))

@@ -1,4 +1,4 @@
-"""Exit report: exit statuses of a job's workers, the first failure, and the summary that is printed."""
+"""Exit report: finds the first failure among a job's workers, and summarizes how the job ended."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Ending:
 
     `status` is the ``Popen.returncode``; `at` is the time of its reported exception, otherwise of the start of its last
     traceback, otherwise of its exit; `asked_at` is the time at which it was sent SIGTERM or SIGKILL; `words` is its
-    last traceback, empty if it printed none or continued for long afterwards; `has_raised` is whether it has reported
-    an uncaught exception.
+    last traceback, empty if it printed none or ran on for long afterwards; `has_raised` is whether it has reported an
+    uncaught exception.
     """
 
     worker: int
@@ -77,14 +77,14 @@ class Ending:
 
     @property
     def own_status(self) -> int:
-        """The exit status; the status of an exception if the worker was killed after printing one."""
+        """The exit status, or that of an exception if the worker was killed after it had printed one."""
         return _FAILED if self.is_own and self.status < 0 and self.asked_at is not None else self.status
 
 
 def first_failure(endings: Sequence[Ending]) -> Ending | None:
     """Return the worker that failed first; failures caused by the launcher or by another worker rank last.
 
-    Of workers that made different calls, the first is one whose call differs from that of most.
+    If workers made different calls, a worker whose call differs from the majority's is returned.
     """
     failures = sorted((e for e in endings if e.status != 0), key=lambda e: (not e.is_own, e.follows, e.at, e.worker))
     different = _different_callers(failures[0], endings) if failures else []
@@ -170,7 +170,7 @@ def _uneven_calls(waiting: int, finished: Sequence[int], num_workers: int) -> tu
 
 
 def _different_callers(first: Ending, endings: Sequence[Ending]) -> list[int]:
-    """Return the workers whose call differs from that of most, if the first failure is about different calls."""
+    """Return the workers whose call differs from the majority's, if the first failure is about different calls."""
     calls = {
         rank: call
         for ranks, call in (_CALL.findall(first.words) if _CALLS in first.error else [])
@@ -186,7 +186,7 @@ def _different_callers(first: Ending, endings: Sequence[Ending]) -> list[int]:
 
 
 def interrupted_call(endings: Sequence[Ending]) -> tuple[str, list[Ending]]:
-    """Return the text about a call that Ctrl-C interrupted, and the workers that had not made it."""
+    """Return a text about the call that Ctrl-C interrupted, and the workers that had not made that call."""
     found = next((match for ending in endings if (match := _INTERRUPTED.search(ending.words))), None)
     return ("", []) if found is None else (found[1], _with_pids_in(found[2], endings))
 
@@ -210,7 +210,7 @@ def _number(count: int) -> str:
 
 def _others(first: Ending, endings: Sequence[Ending]) -> str:
     ended = sorted(e.worker for e in endings if e is not first and not e.is_own and e.status)
-    return f"; {workers_text(ended)} {_was(ended)} ended" if ended else ""
+    return f"; {workers_text(ended)} {_was(ended)} stopped" if ended else ""
 
 
 def _was(workers: Sequence[int]) -> str:
@@ -226,14 +226,14 @@ def _hint(first: Ending) -> str:
     if not first.words and first.last_line:
         return f"its last line on standard error: {first.last_line[:_LONGEST_QUOTE]}"
     if -first.own_status in (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS) and not first.words:
-        return "PYTHONFAULTHANDLER=1 prints the lines that it executes"
+        return "PYTHONFAULTHANDLER=1 prints the stack of the crash"
     return ""
 
 
 def _other_errors(first: Ending, endings: Sequence[Ending], causes: Sequence[int]) -> list[str]:
     """Return the errors of the other workers that failed by themselves, grouped by equal text.
 
-    If workers caused the first failure, all others failed because of it.
+    If there are `causes`, the other workers failed because of the first failure.
     """
     groups: dict[tuple[bool, str], list[int]] = {}
     for ending in endings:

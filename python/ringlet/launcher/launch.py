@@ -55,7 +55,7 @@ def launch(
     Returns
     -------
     list
-        The results of the workers, in worker order. Arrays are received in place, without another copy.
+        The results of the workers, in worker order; arrays in them are received without an extra copy.
 
     Raises
     ------

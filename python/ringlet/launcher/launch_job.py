@@ -39,7 +39,7 @@ _LONGEST_TURN_SECONDS = 1.0
 class LaunchJob:
     """The workers of one launch.
 
-    The constructor starts them with the environment `variables`. Each worker makes the pickled call `call`, on the
+    The constructor starts the workers with the environment `variables`. Each makes the pickled call `call`, on the
     cores in its entry of `cores`, or on all cores if `cores` is empty.
     """
 
@@ -232,7 +232,7 @@ class LaunchJob:
         return worker.index in self._failed
 
     def _note_results(self) -> None:
-        """End the job soon after the first failure, or after the results of all workers have arrived."""
+        """Stop the workers shortly after the first failure, or after all results have arrived."""
         complete = [result for result in self._results if result.is_complete]
         for result in complete:
             failure = result.failure

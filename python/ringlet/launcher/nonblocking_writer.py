@@ -1,4 +1,4 @@
-"""Non-blocking writer: writes to a descriptor with a slow reader, without blocking the caller."""
+"""Non-blocking writer: writes to a descriptor without blocking the caller if the reader is slow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PIECE_BYTES = 1 << 16
 
 
 class NonblockingWriter:
-    """Writes to a descriptor in a separate thread, in the order of the calls; does not close it.
+    """Writes to a descriptor in a separate thread, in call order; the caller closes the descriptor.
 
     A stopped terminal or pager blocks only this thread, not the supervisor of the processes. The descriptor stays in
     blocking mode, because other programs share its mode. `backlog` is the number of bytes not yet written. After an

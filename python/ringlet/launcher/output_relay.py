@@ -14,7 +14,7 @@ _TRAILING = re.compile(rb"\r+$", re.MULTILINE)
 
 
 class LineSplitter:
-    r"""Collects bytes of any encoding until their line is complete; lines of more than `longest` bytes are cut.
+    r"""Collects bytes of any encoding until their line is complete; lines of more than `longest` bytes are split.
 
     For a line that carriage returns restart, such as a progress bar, only the last state is kept.
 
@@ -70,7 +70,7 @@ class LineSplitter:
 
 
 def prefixed(lines: bytes, prefix: bytes) -> bytes:
-    """Insert a prefix before each line; `lines` are whole lines."""
+    """Insert a prefix before each line of `lines`, which ends with a newline."""
     return prefix + lines[:-1].replace(b"\n", b"\n" + prefix) + b"\n" if lines else b""
 
 
@@ -95,10 +95,10 @@ def colored_prefix(worker: int) -> bytes:
 
 
 class OutputChannel:
-    """Reads one stream of a worker, and writes its whole lines with a prefix; `close` closes the descriptor.
+    """Reads a stream of a worker, and writes its lines with a prefix once they are complete; owns the descriptor.
 
-    `words` holds back tracebacks, for standard error only. While a line is incomplete, the progress bar in it is shown
-    every `state_seconds`.
+    For standard error, `words` holds back tracebacks. While a line is incomplete, the progress bar in it is shown every
+    `state_seconds`.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class OutputChannel:
         return min((at for at in (self._state_due, word_due) if at is not None), default=None)
 
     def close(self) -> None:
-        """Write the rest, and close the descriptor; idempotent."""
+        """Write the incomplete last line, and close the descriptor; idempotent."""
         if self._descriptor >= 0:
             self._show(self._lines.end(), 0.0)
             os.close(self._descriptor)

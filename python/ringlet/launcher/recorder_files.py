@@ -1,4 +1,4 @@
-"""Recorder files: the memory of the workers' flight recorders, which the launcher keeps after the workers exit."""
+"""Recorder files: the memory of the workers' flight recorders, which the launcher can read after the workers exit."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class RecorderFiles:
         return (), {VARIABLE: ""}
 
     def divergence(self, reported: str = "") -> str | None:
-        """Return a line about the first call that differs between ranks; None if there is none or it is `reported`."""
+        """Return a line about the first call that differs between ranks; None if there is none or `reported` has it."""
         if _CALLS_OF_A_STRATEGY.search(reported):
             return None
         found = first_divergence(self._processes())
         return None if found is None else str(found)
 
     def last_wait(self) -> str | None:
-        """Return a line about the last call that some ranks had made and others had not, or None."""
+        """Return a line about the last call that only some ranks made, or None."""
         return last_wait(self._processes())
 
     def save(self, folder: str) -> int:

@@ -15,7 +15,7 @@ _PIPE_BYTES = 1 << 20  # larger than the default, so that large results need few
 
 
 class ResultChannel:
-    """Reads the result of one worker from a pipe, which `close` closes."""
+    """Reads the result of one worker from a pipe; owns the descriptor."""
 
     def __init__(self, worker: int, descriptor: int) -> None:
         self.worker = worker
@@ -31,7 +31,7 @@ class ResultChannel:
         return self._descriptor
 
     def read(self, now: float) -> bool:
-        """Read available data, up to a bound; return whether there may be more."""
+        """Read available data, up to a limit; return whether more may be available."""
         return all(not self.is_complete and self._parcel.read(self._descriptor) for _ in range(_READINGS))
 
     def worker_ended(self, now: float) -> None:

@@ -42,7 +42,7 @@ class Job:
     signal, or after one of them has raised an uncaught exception. The flight recorders are written to `log_folder` when
     the job fails or `recorder_signal` arrives. `attempt` counts the starts of the job, from 1. `hosts` maps hosts to
     numbers of workers, which MPI starts; with `simulates_hosts`, the hosts are network namespaces of this host. `cores`
-    are the cores that each worker may use, empty for all.
+    lists the cores that each worker may use; it is empty if workers may use all.
     """
 
     command: list[str]
@@ -60,7 +60,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The end of a job: its exit status, the reason in one line, and whether a signal had stopped the launcher."""
+    """How a job ended: its exit status, the reason in one line, and whether a signal stopped the launcher."""
 
     status: int
     reason: str
@@ -94,8 +94,6 @@ def run_workers(job: Job) -> Outcome:
 
 
 class _Run:
-    """State of one run: output, reported exceptions and exits."""
-
     def __init__(self, job: Job) -> None:
         self._job = job
         self._out = NonblockingWriter(1)
@@ -138,7 +136,7 @@ class _Run:
                 break
 
     def update(self, signals: Signals, supervisor: Supervisor) -> None:
-        """Record reported exceptions, and the signal that ends the job unless a worker failed before it."""
+        """Record reported exceptions and, if no worker has failed before, the signal that ends the job."""
         self._note_raised()
         if self._raised:
             supervisor.ask_to_end_after(max(self._job.grace_seconds, _TRACEBACK_SECONDS))

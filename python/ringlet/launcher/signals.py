@@ -17,11 +17,11 @@ _PASSED_ON = (signal.SIGUSR1, signal.SIGUSR2)
 
 
 class Signals:
-    """Context manager that records signals, and forwards them to the workers between two steps of their supervisor.
+    """Context manager that records signals; `process` forwards them to the workers.
 
-    Handlers only record the signal, which is processed at a safe point; `received` is the first terminating signal. A
-    signal in `actions` is not forwarded: its function is called instead. Signals that were ignored when the launcher
-    was started (``nohup``, a shell's background jobs) stay ignored.
+    Handlers only record signals, which the caller processes between two steps of the supervisor; `received` is the
+    first terminating signal. A signal in `actions` is not forwarded: its function is called instead. Signals that were
+    ignored when the launcher was started (``nohup``, a shell's background jobs) stay ignored.
     """
 
     def __init__(self) -> None:

@@ -33,7 +33,7 @@ _ENTER = (
 
 
 def simulated_addresses(text: str) -> dict[str, int]:
-    """Return the number of workers of each host by its address; ``2x4`` is two hosts with four workers each."""
+    """Return the number of workers by address of the host; ``2x4`` is two hosts with four workers each."""
     found = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", text)
     if found is None or int(found[1]) > _MOST_HOSTS:
         raise CommandError(
@@ -45,8 +45,8 @@ def simulated_addresses(text: str) -> dict[str, int]:
 class SimulatedHosts:
     """Hosts on one network; use `simulated_hosts`.
 
-    `names` and `addresses` identify the hosts, `folder` is for temporary files, and `environment` has the variables
-    with which mpiexec starts processes on them.
+    `names` and `addresses` identify the hosts, `folder` holds temporary files, and `environment` has the variables with
+    which mpiexec starts processes on the hosts.
     """
 
     def __init__(self, count: int, folder: Path) -> None:
@@ -94,7 +94,7 @@ def simulated_hosts(count: int) -> Iterator[SimulatedHosts]:
     """Create hosts; on exit, remove them with all of their processes and files."""
     if os.geteuid() != 0 or shutil.which("ip") is None or shutil.which("unshare") is None:
         raise CommandError(
-            "--simulate-hosts requires root and the programs ip (iproute2) and unshare (util-linux), which make "
+            "--simulate-hosts requires root and the programs ip (iproute2) and unshare (util-linux), which create "
             "network namespaces: install them and run the command as root, or use -n for workers of this host"
         )
     _remove_stale()
@@ -119,7 +119,7 @@ def _ip(*arguments: str) -> None:
     if ended.returncode:
         raise CommandError(
             f"--simulate-hosts cannot create network namespaces: ip {' '.join(arguments)}: {ended.stderr.strip()}. Run "
-            "it where root may create them, or use -n for workers of this host"
+            "the command where root may create them, or use -n for workers of this host"
         )
 
 
@@ -134,7 +134,6 @@ def _remove(name: str) -> None:
 
 
 def _remove_stale() -> None:
-    """Remove the hosts that killed processes left behind."""
     listed = subprocess.run(["ip", "netns"], capture_output=True, text=True, check=False).stdout
     for name, pid in re.findall(r"^(rl(\d+)h\d+)\b", listed, re.MULTILINE):
         if not Path(f"/proc/{pid}").exists():

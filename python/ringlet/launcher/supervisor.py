@@ -1,4 +1,4 @@
-"""Supervisor of a job's processes: reads their streams, detects exits, and stops all after a failure."""
+"""Supervisor of a job's processes: reads their streams, detects their exits, and stops all of them after a failure."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Supervisor:
     # --- requests between two steps -----------------------------------------------------------------------------------
 
     def watch(self, descriptor: int) -> None:
-        """End a step when the descriptor is readable; the caller reads it."""
+        """Make `turn` return when the descriptor is readable; the caller reads it."""
         self._selector.register(descriptor, selectors.EVENT_READ)
 
     def add(self, workers: Sequence[Worker], channels: Sequence[Channel]) -> None:
@@ -95,7 +95,7 @@ class Supervisor:
     def ask_to_end(self, number: int) -> None:
         """Send all workers a terminating signal, and kill them after the grace period.
 
-        Their children do not receive it, so that workers can stop them and tracebacks are not mixed.
+        The children of workers do not receive it: workers can stop them, and their tracebacks are not mixed.
         """
         now = time.monotonic()
         for worker in self._living:

@@ -28,9 +28,9 @@ _TRACEBACK = re.compile(r"^Traceback \(most recent call last\):$", re.MULTILINE)
 class TracebackBuffer:
     """Forwards the lines of a standard error stream, except a traceback that may be the final one.
 
-    Lines are held back for `hold_seconds`, or until the worker exits if `is_final`, which is set after it has reported
-    an uncaught exception. `text` contains the held lines, and `began` is the arrival time of the first of them, or
-    None.
+    Such a traceback is held back for `hold_seconds`, or until the worker exits if it has reported an uncaught
+    exception; the caller then sets `is_final`. `text` contains the held lines, and `began` is the arrival time of the
+    first, or None.
     """
 
     def __init__(self, hold_seconds: float = HOLD_SECONDS) -> None:

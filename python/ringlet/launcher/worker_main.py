@@ -17,8 +17,8 @@ from ringlet.ipc.remote_exception import failure_of
 def main(call: int, result: int) -> None:
     """Run one call and send its result.
 
-    `call` is the descriptor of a file with the pickled arguments of the parent's interpreter and the pickled call,
-    `result` the descriptor of a pipe to the parent, for a parcel of (has returned, value or Failure).
+    `call` is the descriptor of a file with the pickled ``sys.argv`` of the parent and the pickled call. `result` is the
+    descriptor of a pipe to the parent, for a parcel of (has returned, value or Failure).
     """
     for descriptor in (call, result):
         os.set_inheritable(descriptor, False)
@@ -40,7 +40,7 @@ def main(call: int, result: int) -> None:
 
 
 def _in_this_process(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a function; if the function has forked a child that returns, exit in the child."""
+    """Call a function; exit in a child that the function has forked, if it returns there."""
     process = os.getpid()
     try:
         return function(*args, **kwargs)

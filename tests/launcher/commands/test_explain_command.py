@@ -52,8 +52,8 @@ def is_exception(value):
     [
         ("WorkerLost", "did you mean WorkerLostError?"),
         ("KeyError", "it is an exception of Python: see its message, and the last frame of the traceback"),
-        ("print", "`ringlet explain` lists them"),
-        ("x" * 500, "`ringlet explain` lists them"),
+        ("print", "`ringlet explain` lists all errors"),
+        ("x" * 500, "`ringlet explain` lists all errors"),
     ],
 )
 def test_another_name_is_an_error_with_the_remedy(capsys, name, remedy):

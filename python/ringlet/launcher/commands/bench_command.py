@@ -66,7 +66,6 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _ranks(num_ranks: int, options: argparse.Namespace) -> list[list[Any]]:
-    """Return the measurements of each rank."""
     if options.processes:
         return launch(_measure, num_ranks, args=(_SIZES, options.dtype))
     with ThreadPoolExecutor(num_ranks) as pool:

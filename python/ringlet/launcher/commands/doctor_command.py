@@ -20,7 +20,7 @@ _WIDTH = 110
 
 _EPILOG = """\
 Each line has a mark, what was found and what it means; the line below, if any,
-what to do.
+says what to do.
 
   ok       nothing to do
   note     jobs run, but slower or without a feature

@@ -44,7 +44,7 @@ def _describe(given: str) -> str:
     known = {known.lower(): known for known in ringlet.errors.__all__}
     if name.lower() not in known:
         near = get_close_matches(name.lower(), known, n=1)
-        remedy = f"did you mean {known[near[0]]}?" if near else "`ringlet explain` lists them"
+        remedy = f"did you mean {known[near[0]]}?" if near else "`ringlet explain` lists all errors"
         found = getattr(builtins, name, None)
         if isinstance(found, type) and issubclass(found, BaseException):
             remedy = "it is an exception of Python: see its message, and the last frame of the traceback"

@@ -36,10 +36,10 @@ _SUFFIX = ".recorder"
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The state of a process at one time.
+    """The recorder of a process, as read once.
 
-    `at` is this time on the ``time.monotonic()`` clock of the process. `has_exited` is whether the process had exited
-    when it was read; None for a file.
+    `at` is the time of the read, on the ``time.monotonic()`` clock of the process. `has_exited` is whether the process
+    had exited by then; None for a file.
     """
 
     process: Process
@@ -225,8 +225,8 @@ def _state(last: Operation, shot: Snapshot, ranks: dict[int, Operation], oldest:
 def missing_ranks(call: Operation, ranks: Iterable[int], oldest: float) -> list[int]:
     """Return the ranks for which a call in progress waits; `ranks` have made the call.
 
-    The list is empty if the call began after `oldest`, the time of the oldest snapshot: a rank that has made no such
-    call in its snapshot may have made it since.
+    The list is empty if the call began after `oldest`, the time of the oldest snapshot: ranks that had not made the
+    call in their snapshots may have made it since.
     """
     if call.ended is not None or call.arrived is not None or call.began >= oldest:
         return []

@@ -42,7 +42,7 @@ sys.exit(ctypes.CDLL(None).process_vm_readv(os.getppid(), local, 1, remote, 1, 0
 class Line(NamedTuple):
     """The result of a check; `value` is the number that `found` describes, if there is one.
 
-    A "note" means that jobs run slower or without a feature, a "problem" that a job would stop.
+    The status "note" means that jobs run slower or without a feature, "problem" that a job would fail.
     """
 
     status: Status
@@ -55,7 +55,8 @@ class Line(NamedTuple):
 class Facts(NamedTuple):
     """The inputs of the checks.
 
-    `root` is the folder of ``proc`` and ``sys``. `processes` is the number of the job's processes on this machine.
+    `root` is the folder that contains ``proc`` and ``sys``; `processes` is the number of processes of the job on this
+    machine.
     """
 
     environ: Mapping[str, str]
@@ -64,7 +65,7 @@ class Facts(NamedTuple):
 
 
 def run_check(name: str, check: Callable[[Facts], Line], facts: Facts) -> Line:
-    """Return the result of a check; an error that it raises is a problem."""
+    """Return the result of a check; an error in the check is reported as a problem."""
     try:
         return check(facts)
     except Exception as error:
@@ -126,7 +127,7 @@ def _cores(facts: Facts) -> Line:
     found = f"{cores.count}: {cores.reason}"
     if total > cores.count:
         remedy = f"Start at most {cores.count} replicas: fewer processes, or a smaller RINGLET_NUM_DEVICES."
-        return Line("note", found, f"{total} replicas share them, so they take turns.", remedy, cores.count)
+        return Line("note", found, f"{total} replicas take turns on these cores.", remedy, cores.count)
     if cores.count == 1:
         remedy = "Allow more cores: taskset, docker run --cpus, srun --cpus-per-task."
         return Line("note", found, "Several replicas take turns, and are not faster than one.", remedy, 1)
@@ -146,7 +147,7 @@ def _memory(facts: Facts) -> Line:
         status: Status = "problem" if left.num_bytes < _TOO_LITTLE_MEMORY_BYTES else "note"
         remedy = "Stop other programs, or raise the limit: docker run --memory, srun --mem."
         return Line(status, found, "The kernel may kill a process of the job (SIGKILL).", remedy, left.num_bytes)
-    return Line("ok", found, "It holds shared arrays too; /dev/shm is not used.", value=left.num_bytes)
+    return Line("ok", found, "Shared arrays are in this memory, not in /dev/shm.", value=left.num_bytes)
 
 
 def _open_files(facts: Facts) -> Line:
@@ -201,9 +202,9 @@ def _pidfd(_: Facts) -> Line:
     try:
         os.close(os.pidfd_open(os.getpid()))
     except (AttributeError, OSError) as error:
-        meaning = "A lost process is noticed by its closed sockets; its exit status is unknown."
+        meaning = "A lost process is detected by its closed sockets; its exit status is unknown."
         return Line("note", f"pidfd fails: {error}", meaning, "Use Linux 5.3, or allow pidfd_open in the sandbox.")
-    return Line("ok", "pidfd works", "A lost process is noticed at once, with its exit status or signal.")
+    return Line("ok", "pidfd works", "A lost process is detected at once, with its exit status or signal.")
 
 
 def _futex(_: Facts) -> Line:
@@ -252,15 +253,15 @@ def _blas(facts: Facts) -> Line:
         meaning = f"RINGLET_BLAS_THREADS=0 lets each replica use {threads} threads."
         return Line("note", found, meaning, "unset RINGLET_BLAS_THREADS", threads)
     if len(loaded_libraries()) < len(blas):
-        meaning = "One of them cannot be limited while replicas run."
+        meaning = "One of these libraries cannot be limited while replicas run."
         return Line("note", found, meaning, "export OMP_NUM_THREADS=1", threads)
-    return Line("ok", found, "While replicas run, they divide the cores among them.", value=threads)
+    return Line("ok", found, "While replicas run, the cores are divided among them.", value=threads)
 
 
 def _mpi(_: Facts) -> Line:
     found = ["mpi4py"] if importlib.util.find_spec("mpi4py") else []
     found += [path for name in ("mpirun", "mpiexec", "srun") if (path := shutil.which(name))]
-    meaning = "It can start jobs, as `ringlet run` does; arrays do not pass through MPI."
+    meaning = "MPI can start jobs, as `ringlet run` does, and connects several hosts."
     return Line("ok", ", ".join(found), meaning) if found else Line("ok", "not found", "It is not needed.")
 
 

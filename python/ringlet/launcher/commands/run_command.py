@@ -1,4 +1,4 @@
-"""``ringlet run``: run a script on several worker processes of this machine."""
+"""``ringlet run``: run a script on several worker processes, of this machine or of several."""
 
 from __future__ import annotations
 

@@ -86,7 +86,6 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _read(subject: str) -> dict[int, Snapshot]:
-    """Read the running processes, by pid."""
     try:
         found = [shot for shot in read_subject(subject) if not shot.has_exited]
     except OSError as error:

@@ -246,7 +246,7 @@ def _four_numbers(option: str, text: str) -> list[int]:
     parts += ["1"] * (len(parts) == 3)
     if len(parts) != 4 or not all(part.strip().isdecimal() and int(part) > 0 for part in parts):
         raise CommandError(
-            f"{option} {text}: expected three or four positive numbers, along x, y and z and of the devices of a chip. "
+            f"{option} {text}: expected three or four positive numbers, for x, y, z and the devices of a chip. "
             f"Write {option} 2,2,1,1"
         )
     return [int(part) for part in parts]
