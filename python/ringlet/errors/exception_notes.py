@@ -1,4 +1,4 @@
-"""The text of an exception, and notes below it that record where it was raised."""
+"""Texts of exceptions, and notes that tracebacks show below them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def class_and_text(error: BaseException) -> str:
 
 
 def with_usage(usage: str) -> Callable[[F], F]:
-    """Return a decorator that adds `usage` to the TypeError of Python about missing or unexpected arguments."""
+    """Return a decorator that adds `usage` to Python's TypeError about missing or unexpected arguments."""
 
     def decorated(function: F) -> F:
         @functools.wraps(function)

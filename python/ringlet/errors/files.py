@@ -58,13 +58,13 @@ class CheckpointCorruptError(ValueError):
     file : str
         Name of the file.
     offset : int
-        Start of the damaged part, in bytes.
+        Position of the damage in the file, in bytes.
 
     Notes
     -----
-    Usual causes: the file belongs to another program, or a copy was interrupted. Interrupted saving is not a cause: a
-    checkpoint is replaced only once the new one is complete. Restore an older checkpoint; the attribute `checkpoints`
-    of a CheckpointManager lists them.
+    Usual causes: the file belongs to another program, or a copy was interrupted. An interrupted save is not a cause,
+    because a checkpoint is replaced only once the new one is complete. Restore an older checkpoint, from the attribute
+    `checkpoints` of the CheckpointManager.
 
     Examples
     --------

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 
 def cell_or_file(file: str) -> str:
-    """Return the cell of this notebook whose code has this file name, such as ``Cell In[3]``; else the file name."""
+    """Return the name of the notebook cell with this file name, such as ``Cell In[3]``; otherwise the file name."""
     with suppress(AttributeError, KeyError, TypeError):  # IPython is not loaded, or the file is not a cell
         return " ".join(sys.modules["IPython"].get_ipython().compile.format_code_name(file))
     return file

@@ -1,4 +1,4 @@
-"""Errors between the processes and threads of a job."""
+"""Errors about processes and threads of a job."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from __future__ import annotations
 class CollectiveMismatchError(RuntimeError):
     """The ranks of a group did not make the same call.
 
-    Raised on every rank of the group. The message lists the call of each rank, and where the program made it.
+    Raised on every rank of the group. The message lists the call of each rank and its source location.
 
     Notes
     -----
@@ -32,12 +32,12 @@ class CollectiveMismatchError(RuntimeError):
 class CollectiveAborted(RuntimeError):
     """Another rank failed, so the collective of this rank cannot complete.
 
-    The message describes the first failure, which is the failure to handle.
+    The message describes the first failure, which is the one to correct.
 
     Notes
     -----
-    Usual causes: an exception or Ctrl-C in another rank, or a call to `abort`. Correct the first failure, then
-    create a new strategy or group.
+    Usual causes: an exception or Ctrl-C in another rank, or a call to `abort`. Correct the first failure, then create a
+    new strategy or group.
 
     Examples
     --------
@@ -77,9 +77,9 @@ class WorkerLostError(UnavailableError):
         The lost rank, numbered in the whole group even if the call was made in a subgroup. If the lost process had
         several ranks, the lowest of them.
     host : str
-        Name of its machine.
+        Name of the machine of the lost process.
     pid : int
-        Its process id on that machine.
+        Process id of the lost process on that machine.
     reason : str
         How the process ended, such as ``"was killed by SIGKILL (signal 9)"`` or ``"exited with status 3"``.
 
@@ -139,7 +139,7 @@ class PSUnavailableError(UnavailableError):
 
 
 class CancelledError(RuntimeError):
-    """A scheduled function was not run, or its result was lost (``tf.errors.CancelledError``).
+    """A scheduled function was not run, or its result is lost (``tf.errors.CancelledError``).
 
     Caused by another error, which `schedule`, `join` or `done` of the coordinator raises.
 
@@ -165,7 +165,7 @@ class ClosureInputError(RuntimeError):
 
     Notes
     -----
-    Usual causes: the function that creates the dataset raises on the worker, or something that it captures cannot
+    Usual causes: the function that creates the dataset raises an error on the worker, or captures an object that cannot
     be pickled.
 
     Examples

@@ -1,4 +1,4 @@
-"""Errors of arguments, configurations and states."""
+"""Errors and warnings about arguments, configurations and states of objects."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class InvalidArgumentError(ValueError):
 
 
 class FailedPreconditionError(RuntimeError):
-    """The object is not in a state in which the operation can run (``tf.errors.FailedPreconditionError``).
+    """The state of an object does not allow the operation (``tf.errors.FailedPreconditionError``).
 
     Notes
     -----
-    Usual causes: the object was closed or exhausted, another thread uses it, or an earlier step is missing, which
-    the message names.
+    Usual causes: the object was closed or exhausted, is in use by another thread, or needs an earlier step, which the
+    message names.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class ClusterConfigError(ValueError):
 
     Notes
     -----
-    ``ringlet doctor`` shows every cluster variable of the environment, and what it resolves to.
+    ``ringlet doctor`` shows the variables of the environment that describe the cluster, and their effect.
 
     Examples
     --------
@@ -124,8 +124,8 @@ class ShardingError(ValueError):
 
     Notes
     -----
-    Usual causes: arrays on different meshes or different numbers of devices, or a sharding for another number of
-    dimensions. Reshard one of the arrays.
+    Usual causes: arrays on different meshes or numbers of devices, or a sharding for another number of dimensions.
+    Reshard one of the arrays.
 
     Examples
     --------
@@ -187,7 +187,7 @@ class ValuesDifferError(ValueError):
     path : str
         The first differing leaf, as an index expression.
     index : tuple of int or None
-        Its first differing element; None if shapes or kinds differ.
+        The index of its first differing element; None if shapes or kinds differ.
     values : dict of int to object
         The value of each replica at `index`.
 

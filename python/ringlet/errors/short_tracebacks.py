@@ -1,7 +1,7 @@
-"""Short tracebacks: errors that Ringlet raises on purpose, and Ctrl-C, are printed without Ringlet's own frames.
+"""Short tracebacks: errors that Ringlet raises on purpose, and Ctrl-C, are printed without the frames of Ringlet.
 
-Only the printing of uncaught exceptions changes. Exceptions keep their tracebacks, so programs, logs, debuggers, pytest
-and IPython see all of them.
+Only the printing of uncaught exceptions changes. Exceptions keep their tracebacks: programs, logs, debuggers, pytest
+and IPython see all frames.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def install() -> None:
 
 @contextlib.contextmanager
 def _short(error: BaseException | None) -> Iterator[None]:
-    """Shorten the traceback of an exception while it is printed, and print a line about it."""
+    """Shorten the traceback of an exception while it is printed, then print how to see all of it."""
     short = [] if error is None or _asked_for_all() else list(_short_tracebacks(error))
     if error is None or not short:
         yield
@@ -63,7 +63,7 @@ def _short(error: BaseException | None) -> Iterator[None]:
 
 
 def _short_tracebacks(error: BaseException) -> Iterator[tuple[BaseException, TracebackType | None]]:
-    """Yield an exception and those from which Ringlet raised it, each with a traceback if it can be shortened."""
+    """Yield an exception and its causes, with their short tracebacks, up to the first that cannot be shortened."""
     seen: set[int] = set()
     link: BaseException | None = error
     while link is not None and id(link) not in seen and (short := short_traceback(link)) is not link.__traceback__:
@@ -110,7 +110,7 @@ def short_traceback(error: BaseException) -> TracebackType | None:
 
 
 def _is_on_purpose(error: BaseException, last: TracebackType) -> bool:
-    """Return whether the error is documented, a KeyboardInterrupt, or a built-in exception raised in `last`."""
+    """Return whether the error is documented, a KeyboardInterrupt, or a built-in exception that `last` raised."""
     if isinstance(error, KeyboardInterrupt) or any(map(_is_documented, type(error).__mro__)):
         return True
     from opcode import opmap
