@@ -1,4 +1,4 @@
-"""Helpers for programs that run in several processes: printing, progress, logging and downloads on one process."""
+"""Helpers for programs that run as several processes: printing, progress, logging and downloads by one process."""
 
 from __future__ import annotations
 

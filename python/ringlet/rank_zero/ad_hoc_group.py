@@ -19,8 +19,8 @@ _calls = itertools.count()
 def join_group(title: str, indices: Sequence[int], timeout_seconds: float | None = None) -> Any:
     """Create a group of the processes that make this call, and return the member of this process.
 
-    `title` is the name of the call in messages. `indices` are the indices of the processes in rank order; they must be
-    equal on all processes.
+    `title` is the name of the call in messages. `indices` are the indices of the processes in rank order, equal on all
+    processes.
     """
     role, workers = process_role(), current_workers()
     job = role.job if workers is None else workers.job

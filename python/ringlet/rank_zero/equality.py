@@ -17,7 +17,7 @@ _MOST_SHOWN = 8
 
 
 def all_equal(value: Any, name: str = "the value") -> Literal[True]:
-    """Check that all replicas hold equal values, for example weights that must not diverge.
+    """Check that all replicas hold the same value, such as weights that must not diverge.
 
     Inside ``strategy.run``, all replicas make this call. Outside of it, all processes do, and the components of
     distributed values and variables are also compared. Without a strategy, ``TF_CONFIG`` or ``RINGLET_RANK`` defines
@@ -41,14 +41,14 @@ def all_equal(value: Any, name: str = "the value") -> Literal[True]:
     ------
     ValuesDifferError
         On all replicas; the message names the leaf, the first differing index, the replicas that differ from the
-        majority, and the values there.
+        majority, and the values at that index.
     TypeError
         On all replicas, if the value contains objects that cannot be compared.
 
     Notes
     -----
-    A digest of 16 bytes is exchanged, and more data only if it differs. The call takes the time of reading and hashing
-    the arrays, about one second per GB.
+    A digest of 16 bytes is exchanged, and more data only if it differs. The call reads and hashes the arrays, which
+    takes about one second per GB.
 
     Examples
     --------

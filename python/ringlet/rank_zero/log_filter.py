@@ -10,7 +10,7 @@ from ringlet.rank_zero.process_role import local_replica, process_role
 
 
 class ChiefLogFilter(logging.Filter):
-    """Passes records of a level and above on all processes and replicas, and lower records on the chief only.
+    """Passes records at or above a level on all processes and replicas, and records below it on the chief only.
 
     Attach it to handlers: a handler filters the records of all loggers, but a logger does not filter the records of its
     child loggers.
@@ -18,14 +18,14 @@ class ChiefLogFilter(logging.Filter):
     Parameters
     ----------
     level : int
-        Records of this level and above pass on all processes; the default is WARNING.
+        Records at or above this level pass on all processes; the default is WARNING.
     name : str
         As in `logging.Filter`: only the logger of this name and its children are filtered; other records pass.
 
     Notes
     -----
-    Each record that passes is labelled with its origin. ``%(worker)s`` in a format is the process, such as ``w2``,
-    followed inside ``strategy.run`` with several replicas by the replica, as in ``w2/r5``. A record with
+    Each record that passes is labelled with its origin. ``%(worker)s`` in a format is the process, such as ``w2``;
+    inside ``strategy.run`` with several replicas, the replica follows, as in ``w2/r5``. A record with
     ``extra={"every_worker": True}`` passes at any level.
 
     Examples

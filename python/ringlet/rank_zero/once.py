@@ -1,4 +1,4 @@
-"""once_per_host: work that one process of each machine does for all processes of that machine."""
+"""once_per_host: work that one process on each machine does for all processes there."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def once_per_host(
 ) -> T | AbstractContextManager[bool]:
     """Run work such as a download on one process of each machine, while the others wait.
 
-    All processes make this call, and all replicas if one does. The strategy, ``TF_CONFIG`` or ``RINGLET_RANK`` defines
-    the processes; the first one on each machine does the work. A call in a single process, or inside such work, does
-    not wait for others.
+    All processes must make this call and, if a replica makes it, all replicas. The strategy, ``TF_CONFIG`` or
+    ``RINGLET_RANK`` defines the processes; the first one on each machine does the work. A call in a single process, or
+    inside such work, does not wait for others.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def once_per_host(
     -------
     object or context manager
         The return value of the function; or a context manager whose body the first process runs before the others.
-        Its ``with`` statement binds whether this process is the first.
+        ``with ... as is_first`` sets `is_first` to whether this process is the first.
 
     Raises
     ------
@@ -109,7 +109,7 @@ class _Cell:
 
 
 class _Once:
-    """Context manager that runs its body first on one process of a machine; binds whether this process is the first."""
+    """Context manager whose body one process of a machine runs first; returns whether this process is the first."""
 
     def __init__(self, name: str, timeout_seconds: float | None) -> None:
         self._title, self._seconds = _titled(name), timeout_seconds

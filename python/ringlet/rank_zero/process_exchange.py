@@ -23,9 +23,9 @@ Exchange = Callable[[list[bytes]], list[bytes]]
 def call_with_exchange(title: str, items: list[T], function: Callable[[Exchange, list[T]], R]) -> R:
     """Call a function that exchanges rows between all processes, once per process, even inside replicas.
 
-    `items` are the items of this replica, or of this process; the function receives the exchange and the items of all
-    replicas of this process, and its result is returned on each replica. All processes call the exchange the same
-    number of times.
+    `items` are the items of this replica, or of this process. The function receives the exchange and the items of all
+    replicas of this process; its result is returned on each replica. All processes must call the exchange equally
+    often.
     """
     if local_replica() is None:
         return _call_on_process(title, items, function)

@@ -43,9 +43,9 @@ def progress(
     total : int, optional
         Number of elements; the default is the ``len`` or `cardinality` of the iterable.
     line_seconds : float, optional
-        Interval of the lines that are written to a file or pipe; one more line is written at the end. The default is
-        ``RINGLET_PROGRESS_SECONDS``, which ``ringlet run`` sets for its workers; under this default, loops that take
-        less time write nothing. If neither is set, nothing is written.
+        Interval of the lines that are written to a file or pipe; a last line follows at the end. The default is
+        ``RINGLET_PROGRESS_SECONDS``, which ``ringlet run`` sets for its workers; with this default, shorter loops write
+        nothing. If neither is set, nothing is written.
     file : file, optional
         The default is ``sys.stderr``.
 
@@ -90,7 +90,6 @@ def progress(
 
 
 def _configured_seconds() -> float | None:
-    """Return the interval of lines from the environment; None if it is not set."""
     text = os.environ.get(_VARIABLE, "").strip()
     if not text:
         return None
@@ -144,7 +143,6 @@ def _is_terminal(target: Any) -> bool:
 
 
 def _size_of(iterable: Any) -> int | None:
-    """Return the number of elements that an iterable reports, or None."""
     try:
         return len(iterable)
     except (TypeError, NotImplementedError, AttributeError, ValueError):

@@ -1,4 +1,4 @@
-"""Drawing of progress bars: by the library rich, as a rewritten line, or as lines of a log."""
+"""Drawing of progress bars: by the library rich, as a line that is redrawn, or as lines of a log."""
 
 from __future__ import annotations
 
@@ -67,7 +67,6 @@ def progress_text(description: str, total: int | None, count: int, seconds: floa
 
 
 def _span(seconds: float) -> str:
-    """Format a duration."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
@@ -98,7 +97,7 @@ class _LogBar:
 
 
 class _LineBar:
-    """A rewritten line of a terminal; the innermost of nested loops uses it."""
+    """A line of a terminal that is redrawn; of nested loops, it shows the innermost."""
 
     _open: list[_LineBar] = []  # noqa: RUF012  # all open bars of the program
     _lock = threading.Lock()
@@ -131,7 +130,7 @@ class _LineBar:
 
 
 class _RichBar:
-    """A bar of rich; all open bars of a file are in one display."""
+    """A bar of the library rich; all open bars of a file share a display."""
 
     _displays: dict[int, tuple[Any, list[_RichBar]]] = {}  # noqa: RUF012  # all open bars, by file
     _lock = threading.RLock()

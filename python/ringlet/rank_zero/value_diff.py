@@ -20,7 +20,7 @@ _ABSENT = ""
 
 @dataclass(frozen=True)
 class Difference:
-    """A leaf that is not equal on all replicas: `ranks` differ from the majority.
+    """A leaf that differs between replicas; `ranks` are the replicas that differ from the majority.
 
     `index` is the index of the first differing element of an array, or None if it was not determined, for example
     because shapes differ. `values` holds the value of each rank: that element, a string, a shape and dtype, or a
@@ -35,7 +35,7 @@ class Difference:
 
 
 def differences_between(exchange: Exchange, digests: list[ValueDigest], kind: str) -> list[Difference]:
-    """Return all leaves that differ; all processes make this call. `kind` names a rank in messages."""
+    """Return all leaves that differ; all processes must make this call. `kind` is the word for a rank in messages."""
     tables = [json.loads(row) for row in exchange([json.dumps(each.table).encode() for each in digests])]
     rows = [{path: (form, digest) for path, form, digest in table} for table in tables]
     paths = list(dict.fromkeys(path for row in rows for path in row))

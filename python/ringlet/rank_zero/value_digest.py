@@ -28,7 +28,7 @@ _BLOCK_ELEMENTS = 1 << 18
 
 
 class Leaf:
-    """One leaf: an array, or a value compared as text; other values raise TypeError. `path` is an index expression."""
+    """An array, or a value that is compared as text; other values raise TypeError. `path` is an index expression."""
 
     def __init__(self, path: str, value: Any) -> None:
         self.path = path
@@ -125,8 +125,8 @@ def _bytes_of(block: Array) -> Array:
 class ValueDigest:
     """The leaves of a replica's structure by path, and their digests.
 
-    `table` has the path, form and digest of each leaf, `digest` is the digest of the table, independent of the order of
-    dictionaries, and `error` is the reason why the value cannot be compared, or None.
+    `table` has the path, form and digest of each leaf. `digest` is the digest of the table; it does not depend on the
+    order of dictionaries. `error` is the reason why the value cannot be compared, or None.
     """
 
     def __init__(self, structure: Any) -> None:
