@@ -13,7 +13,7 @@ _MOST_CALLS = 4
 
 @dataclass(frozen=True)
 class Divergence:
-    """A call that differs between the ranks of a group; `calls` has the ranks and a source location of each variant."""
+    """A call that differs between the ranks of a group; `calls` has each variant, its ranks and a source location."""
 
     group: str
     sequence: int
@@ -64,7 +64,7 @@ def first_divergence(processes: Iterable[Process]) -> Divergence | None:
 
 
 def last_wait(processes: Iterable[Process]) -> str | None:
-    """Return a line about the last call that some ranks of a group had made and others had not, or None."""
+    """Return a line about the last call that only some ranks of a group made, or None."""
     for calls in reversed(calls_by_group(processes).values()):
         made = calls[max(calls)]
         last = made[min(made)]

@@ -8,7 +8,7 @@ from ringlet.observe.recorder import OperationStats, copy_memory, read_process
 def stats() -> dict[str, OperationStats]:
     """Return statistics of the collectives of this process since its start.
 
-    A long waiting time means that the rank is early; the rank with the shortest waiting time delays the other ranks.
+    A rank with a long waiting time arrives early; the rank with the shortest waiting time delays the others.
 
     Returns
     -------

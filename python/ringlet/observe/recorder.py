@@ -1,6 +1,6 @@
 """Format of the flight recorder: its header, and a reader of the last operations of each thread of a process.
 
-Rings are laid out by ``cpp/ringlet/record/ring.hpp``; the header has the sizes, and the names of operations.
+``cpp/ringlet/record/ring.hpp`` defines the rings; the header has their sizes, and the names of operations.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MOST_READINGS = 5
 
 @dataclass(frozen=True)
 class Operation:
-    """One call of one rank; times are in seconds of ``time.monotonic()``, None for events that had not happened."""
+    """A call of one rank; times are in seconds of ``time.monotonic()``, or None for events that had not happened."""
 
     group: str
     sequence: int
@@ -182,7 +182,7 @@ class NewOperations(NamedTuple):
 
 
 class RingReader:
-    """Reads the operations of a recorder as they are recorded."""
+    """Reads the operations of a recorder while they are recorded."""
 
     def __init__(self, descriptor: int, source: str) -> None:
         self._descriptor = descriptor

@@ -1,4 +1,4 @@
-"""Memory of the flight recorder: an anonymous file, created with the first group or by a launcher, which keeps it."""
+"""Memory of the flight recorder: an anonymous file, created with the first group or by a launcher."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def new_memory() -> tuple[int, str]:
 
 
 def open_own() -> None:
-    """Start the recorder of this process, unless it is off; called with the first group, does not raise."""
+    """Start the recorder of this process, unless it is off. Called for the first group; raises no error."""
     from ringlet import _core  # loaded here because the launcher does not use it
 
     if os.environ.get("RINGLET_RECORDER") == "0" or sys.platform != "linux":

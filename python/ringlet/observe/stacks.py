@@ -34,7 +34,7 @@ def place() -> str:
 
 
 def call_site() -> str:
-    """Return the location of this thread or, if it has no frames of the program, the location of the main thread."""
+    """Return the location of this thread or, if it has no frames of the program, that of the main thread."""
     if own := place():
         return own
     main = _place(_frames(sys._current_frames().get(threading.main_thread().ident or 0)))
@@ -50,7 +50,7 @@ def location(thread: int | None) -> str:
 
 
 def skip_files(*prefixes: str) -> None:
-    """Make `place` ignore the frames of files whose names start with a prefix, as it ignores Ringlet's own frames."""
+    """Make `place` ignore files whose names start with a prefix, as it ignores the files of Ringlet."""
     global _files_without_places
     _files_without_places += prefixes
     _core.set_places(place, _files_without_places)
@@ -79,9 +79,9 @@ def rank_stacks(ranks: Sequence[tuple[int, int, bool]]) -> list[str]:
     Returns
     -------
     list of str
-        For each rank, in order, its innermost frames, one a line, each after a line break. A thread in the call of one
-        rank is not reported for a rank outside a call. If the thread of a rank is unknown, or has no frames outside
-        Ringlet, the text has the frames of every thread that is not in a call.
+        For each rank, its innermost frames, each on a new line. For a rank outside a call, threads in a call of another
+        rank are left out. If the thread of a rank is unknown, or has no frames outside Ringlet, the text has the frames
+        of every thread that is not in a call.
     """
     frames = sys._current_frames()
     frames.pop(threading.get_ident(), None)  # omits the thread that makes the report
@@ -112,7 +112,7 @@ def _of_rank(
 def _frames(frame: FrameType | None) -> list[FrameType]:
     """Return the frames of the program, without Ringlet and the code that called the program, innermost first.
 
-    The list is empty if all of them belong to the standard library, or to libraries in which a notebook kernel waits.
+    The list is empty if all frames belong to the standard library, or to libraries in which a notebook kernel waits.
     """
     found = []
     while frame is not None and _CALLERS.isdisjoint((_library(frame), frame.f_globals.get("__name__"))):

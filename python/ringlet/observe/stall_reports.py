@@ -1,4 +1,4 @@
-"""Reports of long waits: the time after which they are logged, and the functions that the core calls."""
+"""Reports of long waits: the time after which a wait is reported, and the functions that the core calls."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ def wait_for_threads(
 
 
 def report_stalls() -> float:
-    """Install the functions with which the core reports stalls; return the time after which it does, in seconds.
+    """Install the functions with which the core reports stalls; return :func:`stall_seconds`.
 
-    A process in which C code holds the interpreter lock does not answer when another rank requests its stacks. It
-    prints the stacks to standard error when it receives a signal, whose number is ``RINGLET_STACK_SIGNAL`` (0 for
-    none), by default ``SIGRTMAX - 4`` unless the program handles it.
+    A process in which C code holds the interpreter lock cannot answer when another rank requests its stacks. It is sent
+    a signal on which it prints its stacks to standard error: ``RINGLET_STACK_SIGNAL`` (0 for none), by default
+    ``SIGRTMAX - 4`` unless the program handles it.
     """
     _install()
     return stall_seconds()

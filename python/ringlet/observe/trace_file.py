@@ -1,7 +1,7 @@
 """Trace: a timeline of this process, which a thread writes to a file while the program runs.
 
-The file is a JSON array, one event per line; its closing bracket is written last, but viewers do not need it.
-The calls of ranks are read from the flight recorder. Other events are the spans that `Trace.timed` measures.
+The file is a JSON array, with one event per line; viewers do not need its closing bracket, which is written last. The
+calls of ranks are read from the flight recorder. Other events are the spans that `Trace.timed` measures.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Trace:
     def timed(
         self, name: str, category: str, function: Callable[..., R], replica: int | None = None
     ) -> Callable[..., R]:
-        """Return a function that calls `function`, as the given replica if any, and traces the time that it takes."""
+        """Return a function that calls `function`, for `replica` if given, and traces the time that it takes."""
 
         def call(*args: Any, **kwargs: Any) -> R:
             self.begin_or_stop()
@@ -314,7 +314,7 @@ def _stop(trace: Trace, error: OSError) -> None:
     if trace_hook.current is trace:
         trace_hook.current = None
         _log.warning(
-            "tracing has stopped, and the program continues, because %s cannot be written: %s",
+            "tracing has stopped, because %s cannot be written: %s; the program continues",
             trace.path or trace.folder,
             error,
         )

@@ -23,9 +23,9 @@ current: Trace | None = None
 def trace(folder: str | os.PathLike[str]) -> Iterator[str]:
     """Write a timeline of this process while the context is open.
 
-    The file is in the JSON trace format that https://ui.perfetto.dev and ``chrome://tracing`` show. The file has the
-    calls of all ranks of this process, the replicas' functions, the stages of datasets that are iterated from now on,
-    and checkpoints. ``RINGLET_TRACE=DIR`` in the environment traces all processes of a job from their start.
+    The file has the JSON trace format of https://ui.perfetto.dev and ``chrome://tracing``. It contains the calls of all
+    ranks of this process, the functions of replicas, the stages of datasets whose iteration begins in the context, and
+    checkpoints. ``RINGLET_TRACE=DIR`` in the environment traces all processes of a job from their start.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def trace(folder: str | os.PathLike[str]) -> Iterator[str]:
     Raises
     ------
     FailedPreconditionError
-        If this process is being traced already.
+        If this process is already being traced.
     OSError
         If the file cannot be created. If it cannot be written later, for example because the disk is full, the trace
         ends with a warning, and the program continues.

@@ -14,7 +14,7 @@ Track = tuple[int, int]  # process and track
 
 @dataclass(frozen=True)
 class RankTime:
-    """Times that one rank spent computing, communicating and waiting, in seconds."""
+    """Times that one rank spent computing, communicating and waiting, in seconds; `waits_for` is by rank."""
 
     rank: int
     process: int
@@ -103,7 +103,7 @@ class TraceSummary:
         self._calls[args["group"], args["number"]][track] = call
 
     def end(self) -> None:
-        """End the calls that were in progress when the traces ended; the full duration of each counts as waiting."""
+        """Complete the calls that were in progress when the traces ended; all of their time counts as waiting."""
         end = max((last for _, last in self._extents.values()), default=0.0)
         for track, event in self._begun.items():
             self._extents[track[0]] = (self._extents[track[0]][0], end)
@@ -122,7 +122,7 @@ class TraceSummary:
         ]
 
     def asynchronous(self) -> Interval:
-        """Return the seconds in asynchronous calls, and the part in which the process did not wait for one."""
+        """Return the seconds in asynchronous calls, and those of them in which the process did not wait for one."""
         total = hidden = 0.0
         for (process, number), times in self._tracks.items():
             if number >= FIRST_THREAD and times.num_calls:
