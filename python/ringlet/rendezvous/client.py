@@ -1,4 +1,4 @@
-"""Rendezvous client: used by every process that is not the host."""
+"""Rendezvous client: joins a group; used by every process other than the host."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ringlet.rendezvous.rendezvous_errors import how_it_left, lost, missing_text
 
 
 class RendezvousClient:
-    """One process's attempts to join its group before the deadline."""
+    """The attempts of a process to join its group before a deadline."""
 
     def __init__(self, job: Job, handshake: Handshake, address: str, deadline: Deadline) -> None:
         self._job = job

@@ -23,7 +23,7 @@ class Peer:
     pidfd: int = -1
 
     def close(self) -> None:
-        """Close both descriptors, unless `take` has returned them."""
+        """Close both descriptors; no effect after `take`."""
         if self.connection is not None:
             self.connection.close()
             self.connection = None
@@ -43,8 +43,8 @@ class Peer:
 class ConnectedGroup:
     """All processes of a group; the calling process is ``peers[index]``.
 
-    `peers` are in the order of their lowest ranks; they and the random `token` are equal in every process.
-    `late_arrivals` refuses other processes while the group exists; it is None except in the process of rank 0.
+    `peers`, sorted by lowest rank, and the random `token` are equal in every process. In the process of rank 0,
+    `late_arrivals` refuses other processes while the group exists; elsewhere it is None.
     """
 
     index: int

@@ -1,4 +1,4 @@
-"""Handshake: the first message of a process at a rendezvous, and the reasons to reject it."""
+"""Handshake: the first message of a process in a rendezvous, and the reasons to reject it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Handshake:
     def rejection_of(self, other: Handshake, other_pid: int, job: Job) -> str | None:
         """Return why another process cannot join the group that this process hosts; None if it can.
 
-        `other_pid` is the pid reported by the kernel: 0 for a process of an unrelated PID namespace.
+        `other_pid` is the pid that the kernel reports, which is 0 for a process of an unrelated PID namespace.
         """
         me = f"{job.names_of(self.ranks[:1])} ({self.identity})"
         if other.version != self.version:

@@ -19,12 +19,12 @@ from ringlet.rendezvous.messages import Message, Unreadable, receive, send
 from ringlet.rendezvous.peer_sockets import PeerSockets, WaitingProcess
 from ringlet.rendezvous.rendezvous_errors import missing_text
 
-# Maximum time for which a host that has met another number of ranks refuses ranks that connect later.
+# Maximum time for which a host refuses later connections, after a process expected another number of ranks.
 _REFUSAL_SECONDS = 1.0
 
 
 class RendezvousHost:
-    """The host of one rendezvous; owns the listener."""
+    """The host of one rendezvous, which admits processes; owns the listener."""
 
     def __init__(self, job: Job, ours: Handshake, listener: socket.socket) -> None:
         self._job = job
@@ -166,7 +166,7 @@ class RendezvousHost:
             raise
 
     def _refuse_all(self, reason: str) -> None:
-        """Refuse the waiting processes, and briefly those that connect later, which would wait for a host in vain."""
+        """Refuse the waiting processes, and for a short time those that connect later and would find no host."""
         for waiting in self._waiting:
             self._listener.unwatch(waiting.connection)
             refuse(waiting.connection, reason)

@@ -17,7 +17,7 @@ _LONGEST_WAIT_SECONDS = 1.0
 
 
 class LateArrivals:
-    """Holds the name of a complete group; a thread refuses processes that connect."""
+    """Holds the name of a complete group, and refuses processes that connect, in a thread."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class LateArrivals:
         os.write(writer, b"x")
 
     def wait(self) -> None:
-        """After `stop`, wait briefly until the name is released; return at once on the thread itself."""
+        """After `stop`, wait briefly until the name is released; return at once if called on its own thread."""
         if self._pid != os.getpid() or self._stop_token or threading.get_ident() == self._thread.ident:
             return
         if self._has_ended.wait(_LONGEST_WAIT_SECONDS):

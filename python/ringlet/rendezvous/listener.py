@@ -38,7 +38,7 @@ def listen(address: str) -> socket.socket | None:
 
 @dataclass
 class ConnectedProcess:
-    """A process of this user that has sent a handshake, which is well-formed but untrusted.
+    """A process of this user that has sent a well-formed handshake, which is untrusted.
 
     The connection is non-blocking; the pid is reported by the kernel.
     """

@@ -23,7 +23,7 @@ from ringlet.rendezvous.rendezvous_errors import departure_reason, how_it_left, 
 
 @dataclass
 class WaitingProcess:
-    """A process that waits for the others to connect; its connection is non-blocking."""
+    """A process that waits until the others have connected; its connection is non-blocking."""
 
     handshake: Handshake
     connection: socket.socket
@@ -47,7 +47,8 @@ class PeerSockets:
     def make(self) -> ConnectedGroup:
         """Create a socket pair for each pair of processes, and send the ends.
 
-        Each end is sent before the next pair is created, so that few are open at a time. "go" follows the last end.
+        The ends of a pair are sent before the next pair is created, so that few are open at a time. "go" follows the
+        last end.
         """
         token = secrets.token_bytes(32)
         own_process = _core.Pidfd(_own_pidfd(), self.ours.identity.pid)

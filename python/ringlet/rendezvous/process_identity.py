@@ -1,4 +1,4 @@
-"""Process identity: pid and start time, which together identify a process despite the reuse of pids."""
+"""Process identity: pid and start time, which identify a process although pids are reused."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ProcessIdentity:
         return dataclasses.asdict(self)
 
     def is_same_process(self, other: ProcessIdentity) -> bool:
-        """Return whether both are the same process of one machine."""
+        """Return whether two identities of one machine are the same process."""
         return (self.pid, self.start_ticks) == (other.pid, other.start_ticks)
 
     def has_ended(self) -> bool:

@@ -29,7 +29,7 @@ def departure_reason(connection: socket.socket) -> str | None:
 
 
 def how_it_left(process: _core.Pidfd) -> str:
-    """Return a predicate that describes the end of a process whose connection has closed, such as "exited"."""
+    """Return how a process whose connection has closed ended, as a predicate such as "exited with status 1"."""
     if process.fileno() < 0:
         return "closed its connection"
     with selectors.DefaultSelector() as selector:
@@ -54,8 +54,8 @@ def lost(job: Job, rank: int, pid: int, reason: str) -> WorkerLostError:
 def missing_text(job: Job, ours: Handshake, deadline: Deadline, came: set[int], notes: Iterable[str]) -> str:
     """Return the message that names the ranks that did not connect in time.
 
-    `ours` is the calling process. `came` holds the connected ranks; it is empty if no host was found, so that only
-    rank 0 is known to be missing. `notes` are observations, sentences without a full stop.
+    `ours` is the calling process. `came` holds the connected ranks; it is empty if no host was found, so that only rank
+    0 is known to be missing. `notes` are sentences about what was observed, without full stops.
     """
     missing = {*range(job.num_ranks)} - came if came else {0}
     me = f"{job.names_of(ours.ranks)} ({ours.identity})"
