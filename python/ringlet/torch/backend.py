@@ -1,4 +1,4 @@
-"""The process group of the backend: its creation, its properties for torch, and its shutdown."""
+"""The process group of the backend: creation, properties that torch queries, point-to-point calls and shutdown."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
         if pid != os.getpid():
             return
         if not self._operations.drain(seconds):
-            self._abort("ended while its operations ran")
+            self._abort("left while its operations were running")
             self._operations.drain(_LAST_SECONDS)
         has_failed = self._member._core.group.failure is not None
         self._member._close(0 if has_failed else seconds)
@@ -163,13 +163,13 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
 
     def _check_usable(self, call: str) -> None:
         if self._pid != os.getpid():
-            reason = "was destroyed" if self._pid is None else f"belongs to process {self._pid}, which was forked"
+            reason = "was destroyed" if self._pid is None else f"belongs to the parent, process {self._pid}"
             raise DistBackendError(
                 f"{call}: the process group {reason}. Call torch.distributed.init_process_group in this process."
             )
 
     def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
-        """Wait for all ranks; if some do not arrive in time, raise an error that names them. The group stays usable."""
+        """Wait for all ranks; raise an error that names those that do not arrive in time. The group stays usable."""
         self._check_usable("monitored_barrier")
         self._barriers += 1
         keys = [f"monitored_barrier/{self._key}/{self._barriers}/{rank}" for rank in range(self._size)]
@@ -181,13 +181,14 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
             missing = [rank for rank, key in zip(self._global_ranks, keys, strict=True) if not self._store.check([key])]
             raise DistBackendError(
                 f"rank {self._global_ranks[self._rank]} waited {timeout.total_seconds():g} s in monitored_barrier for "
-                f"ranks {missing if wait_all_ranks else missing[:1]}."
+                f"ranks {missing if wait_all_ranks else missing[:1]}. Check what they execute, or allow more time with "
+                "timeout=."
             ) from error
 
     # --- point to point -----------------------------------------------------------------------------------------------
 
     def send(self, tensors: Any, target: int, tag: int = 0) -> RingletWork:
-        """Start to send a tensor to a rank."""
+        """Start sending a tensor to a rank."""
         inbox = self._messages("send")
         (tensor,) = checked(listed(tensors), "send")
         data = Flat(tensor, as_bytes=True).array.data
@@ -195,7 +196,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
         return RingletWork(stored_by(sent, lambda _: None, self._as_error), [tensor], self._seconds)
 
     def recv(self, tensors: Any, source: int | None, tag: int = 0) -> RingletWork:
-        """Start to receive a tensor from a rank."""
+        """Start receiving a tensor from a rank."""
         inbox = self._messages("recv")
         check_writable(listed(tensors), "recv")
         (tensor,) = checked(listed(tensors), "recv")
@@ -210,12 +211,12 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
         return RingletWork(stored_by(received, store, self._as_error), [tensor], self._seconds, withdraw)
 
     def recv_anysource(self, tensors: Any, tag: int = 0) -> RingletWork:
-        """Start to receive a tensor from any rank."""
+        """Start receiving a tensor from any rank."""
         return self.recv(tensors, None, tag)
 
 
 def _leave_at_exit() -> None:
-    """Register `_leave_groups` for the end of this process; unlike `atexit`, this also covers multiprocessing."""
+    """Register `_leave_groups` for the exit of this process, also in children of multiprocessing, unlike `atexit`."""
     global _registered_pid
     if _registered_pid != os.getpid():
         _registered_pid = os.getpid()

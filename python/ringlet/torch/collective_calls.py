@@ -62,8 +62,8 @@ class CollectiveCalls:
         reductions = [reduction_of(_op(opts), tensor.dtype, self._size) for tensor in inputs]
         if len({reduction.op for reduction in reductions}) != 1:
             raise InvalidArgumentError(
-                f"all_reduce_coalesced got {len(inputs)} tensors: expected one or more, of one dtype. Call all_reduce "
-                "for each tensor."
+                f"all_reduce_coalesced got {len(inputs)} tensors: expected one or more with equal dtypes. Call "
+                "all_reduce for each tensor."
             )
         return self._run("all_reduce", partial(self._all_reduce_many, inputs, reductions), tensors, opts)
 
@@ -166,7 +166,7 @@ class CollectiveCalls:
         return self._run("broadcast", run, tensors, opts)
 
     def allgather(self, outputs: Any, inputs: Any, opts: Any = None, timeout: Any = None) -> RingletWork:
-        """Send the tensor of each rank to all ranks, as a list of tensors; sizes may differ."""
+        """Send the tensor of each rank to all ranks, as a list of tensors of possibly different sizes."""
         tensor = _one(checked(listed(inputs), "all_gather"), "all_gather")
         parts = self._parts("all_gather", "output tensors", outputs, tensor)
         self._check_size("all_gather", "the output of this rank", parts[self._rank], tensor.numel())
@@ -343,7 +343,7 @@ class CollectiveCalls:
         return received
 
     def _check_received(self, call: str, received: list[int], outputs: Iterable[int]) -> None:
-        """Raise an error if the received numbers of items do not fit `outputs`; called after the collective."""
+        """Raise an error if the numbers of received items differ from `outputs`; called after the collective."""
         expected = list(outputs)
         if received != expected:
             raise InvalidArgumentError(

@@ -1,4 +1,4 @@
-"""The sum of sparse tensors of all ranks: elements are concatenated, and elements with equal indices are added."""
+"""The sum of sparse tensors over all ranks: elements are concatenated, and those with equal indices are added."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["all_reduce_sparse"]
 
 @torch.no_grad()  # type: ignore[untyped-decorator]
 def all_reduce_sparse(member: Member, tensor: Any) -> None:
-    """Sum COO tensors of one shape in place."""
+    """Sum the COO tensors of all ranks, which have the same shape, in place."""
     mine = tensor.coalesce()
     shape = [mine.sparse_dim(), *mine.shape]
     rows = member.all_gather(np.array([mine._nnz(), *shape]))

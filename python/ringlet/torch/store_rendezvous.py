@@ -35,7 +35,7 @@ class Ranks(NamedTuple):
 
 
 def set_torch_variables(environ: MutableMapping[str, str]) -> None:
-    """Set torch's variables, such as RANK, for a process of an MPI job over several hosts, unless they are set.
+    """Set torch's variables, such as RANK, in a process of an MPI job on several hosts, unless they are set.
 
     ``env://`` also requires MASTER_ADDR and MASTER_PORT, which `ringlet run --hosts` sets.
     """

@@ -1,4 +1,4 @@
-"""Conversion of tensors to flat arrays for collectives, and of torch's reductions to operations on them."""
+"""Conversion of tensors to flat arrays for collectives, and of torch's reductions to operations on arrays."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _BOOL_OPS = {Op.SUM: Op.OR, Op.PROD: Op.AND}
 
 
 def checked(tensors: Sequence[Any], call: str) -> list[Any]:
-    """Return the tensors detached from autograd; raise an error if the backend does not support one."""
+    """Return the tensors, detached from autograd; raise an error if the backend does not support one of them."""
     for tensor in tensors:
         if not tensor.is_cpu:
             raise InvalidArgumentError(
@@ -76,7 +76,7 @@ def checked(tensors: Sequence[Any], call: str) -> list[Any]:
 
 
 def described(tensor: Any) -> str:
-    """Return dtype and size as text, which the sender and the receiver of a message compare."""
+    """Return the dtype and the size of a tensor as text, which must be equal for sender and receiver."""
     return f"{str(tensor.dtype).removeprefix('torch.')}[{tensor.numel()}]"
 
 
@@ -105,7 +105,7 @@ class Flat:
         self.array = as_array(tensor, as_bytes)
 
     def store(self) -> None:
-        """Copy the array back to the tensor if it is a copy; otherwise the tensor already has the values."""
+        """Copy the array back to the tensor; no effect if they share memory."""
         if self._copy is not None:
             _copy(self._copy, self._tensor)
 
@@ -128,7 +128,7 @@ def as_array(tensor: Any, as_bytes: bool = False) -> Array:
 
 
 def _copy(source: Any, out: Any) -> None:
-    """Copy to an output, which may be an inference tensor of another thread."""
+    """Copy to an output, which may be an inference tensor that another thread created."""
     if out.is_inference():
         with torch.inference_mode():
             out.copy_(source)

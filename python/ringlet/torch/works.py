@@ -1,4 +1,4 @@
-"""Work: the handle of an operation for torch, and its errors."""
+"""Work: the handle that torch receives for an operation, and the errors of operations."""
 
 from __future__ import annotations
 
@@ -113,9 +113,9 @@ class RingletWork(torch.distributed.Work):  # type: ignore[misc]
 
 
 def backend_error(error: BaseException, global_ranks: Sequence[int] | None = None) -> BaseException:
-    """Return the error that users of torch expect: a `DistBackendError` for the failure of a group.
+    """Return an error as users of torch expect it: a `DistBackendError` if a group has failed.
 
-    `global_ranks` has the global rank of each member, if the group's own ranks differ.
+    `global_ranks` has the global rank of each rank of the group, if they differ.
     """
     if not isinstance(error, (RuntimeError, OSError)) or isinstance(error, (DistBackendError, NotImplementedError)):
         return error  # an invalid argument of this rank, not a failure of the group
