@@ -79,7 +79,7 @@ py::object reduce_scatter(HeldMember& member, py::object array, int op_number, p
   const Shape shape = block_shape(argument, member);
   const core::DType result = core::result_dtype(op, argument.buffer().dtype);
   if (argument.buffer().shape[0] % member.group().num_ranks() != 0) {
-    throw core::ArgumentError("cannot cut " + std::to_string(argument.buffer().shape[0]) + " rows into " +
+    throw core::ArgumentError("cannot split " + std::to_string(argument.buffer().shape[0]) + " rows into " +
                               std::to_string(member.group().num_ranks()) + " equal blocks, one for each rank.");
   }
   const std::size_t block_bytes =
@@ -143,7 +143,7 @@ Argument rows_to_scatter(const HeldMember& member, py::object array, py::object 
   if (rows.empty()) {
     rows.assign(static_cast<std::size_t>(num_ranks), shape[0]);
     if (argument.buffer().shape[0] % num_ranks != 0) {
-      throw core::ArgumentError("cannot cut " + std::to_string(argument.buffer().shape[0]) + " rows into " +
+      throw core::ArgumentError("cannot split " + std::to_string(argument.buffer().shape[0]) + " rows into " +
                                 std::to_string(num_ranks) + " equal blocks, one for each rank. Pass counts.");
     }
   }
