@@ -1,7 +1,7 @@
 """The ``tf.distribute`` programming model for NumPy, on a C++ all-reduce core.
 
 A strategy runs one function on every replica, each with its slice of the data, and combines their results. Names
-load on first use: ``import ringlet`` by itself does not import NumPy. ``help(ringlet.launch)`` describes one of them.
+load on first use: ``import ringlet`` by itself does not import NumPy. ``help(ringlet.NAME)`` describes a name.
 
 Strategies
     MirroredStrategy             replicas as threads of this process
@@ -21,7 +21,7 @@ Input
     DistributedDataset, DistributedIterator, InputContext, InputOptions, InputReplicationMode
 Without a strategy
     collectives                  all-reduce, other collectives and messages among threads or processes
-    sharding                     arrays divided into tiles over devices, and the data that the devices would send
+    sharding                     arrays divided into tiles over devices, and the transfers between the devices
     tpu                          TPU slices: topology, placement, cost, drawings
     empty_shared                 an array in memory that processes share
 Processes and clusters

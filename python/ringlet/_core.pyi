@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 class Unusable(Exception):
-    """An argument is not an array that the core can work on as it is."""
+    """An argument is not an array that the core can use without conversion."""
 
 class World:
     def __init__(self, index: int, processes: Sequence[tuple[list[int], int, str, int, int]], token: bytes) -> None: ...

@@ -1,4 +1,4 @@
-"""Cancellation checks for functions that run for another process."""
+"""Cancellation checks for functions that run at the request of another process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def check_cancelled() -> None:
 
 @contextlib.contextmanager
 def checked_by(check: Callable[[], None]) -> Iterator[None]:
-    """Set the function that :func:`check_cancelled` calls within the context."""
+    """Make :func:`check_cancelled` call a function within the context."""
     token = _check.set(check)
     try:
         yield

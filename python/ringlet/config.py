@@ -88,7 +88,7 @@ def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> Config | None:
     Parameters
     ----------
     mode : {"stdout", "dicts"}
-        Print a table, or return nested dictionaries; named as in ``numpy.show_config``.
+        Print a table, or return nested dictionaries, as in ``numpy.show_config``.
 
     Returns
     -------
@@ -138,7 +138,7 @@ def cmake_dir() -> str:
     Raises
     ------
     FileNotFoundError
-        If the installation does not contain them.
+        If the installation does not contain this file.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def _cmake_dir_beside(extension: Path) -> Path:
         raise FileNotFoundError(
             f"this installation of ringlet has no CMake package: {found} has no ringletConfig.cmake. Install ringlet "
             "with pip, from its sources or a wheel, or set ringlet_DIR to the folder of the package that `cmake "
-            "--install` has created."
+            "--install` created."
         )
     return found
 
@@ -171,7 +171,7 @@ def _collect(environment: Mapping[str, str]) -> Config:
         "cpu": {
             "target": _core.cpu_target(),
             "runnable": _core.cpu_targets(),
-            "reason": f"{CPU_VARIABLE}={forced}" if forced else "the best that this CPU runs",
+            "reason": f"{CPU_VARIABLE}={forced}" if forced else "the best target of this CPU",
         },
         "cores": {"count": cores.count, "reason": cores.reason},
         "blas": _loaded_blas(),

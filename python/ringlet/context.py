@@ -1,9 +1,9 @@
 """The mode of each thread: its current strategy and, inside a step, its current replica.
 
-Modes form a stack. A mode is *cross-replica* inside ``strategy.scope()`` and inside a ``merge_fn``, and a *replica*
-mode inside ``strategy.run``. An empty stack means the default strategy. The stack is in a context variable, so each
-asyncio task has its own; threads start with an empty one (see :func:`wrap`). Strategies are opaque here, so that the
-layer of values does not depend on them.
+Modes form a stack. A mode is a *cross-replica* mode inside ``strategy.scope()`` and ``merge_fn``, and a *replica* mode
+inside ``strategy.run``. An empty stack means the default strategy. The stack is in a context variable, so each asyncio
+task has its own; threads start with an empty one (see :func:`wrap`). Strategies are opaque here, so that the layer of
+values does not depend on them.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Mode:
 
     @property
     def is_abandoned(self) -> bool:
-        """True if the run raised an error and returned while this replica was still busy."""
+        """True if ``strategy.run`` has raised an error and this replica is still running."""
         return False
 
 
@@ -117,7 +117,7 @@ def _enter_and_call(mode: Mode, function: Callable[..., R], args: Any, kwargs: A
 class Scope:
     """A context manager that pushes a mode on the stack and pops it.
 
-    For the ``with`` statements of users; the library itself uses :func:`call_in`. The stack is restored if Ctrl-C
+    For ``with`` statements of programs; the library itself uses :func:`call_in`. The stack is restored if Ctrl-C
     interrupts these methods, except just before the first instruction of ``__exit__``.
     """
 
@@ -162,18 +162,18 @@ class Scope:
     def _check(self) -> None:
         """Raise an error if the scope cannot be entered; subclasses override this method.
 
-        The check runs before the scope is entered, because an interrupt in a later call would leave the scope entered.
+        The check runs first, because an interrupt after the scope is entered would leave it entered.
         """
 
     def _why_not_on_top(self, top: Mode | None) -> str:
         mine = f"the scope of {self.mode.strategy!r}"
         if not self._is_entered:
-            return f"{mine} is not entered: leave it once, with the `with` that entered it"
+            return f"{mine} is not entered: leave it once, in the `with` statement that entered it"
         if top is None:
             return f"{mine} was entered in another thread or asyncio task than the one leaving it"
         return (
             f"{mine} is not on top: the scope of {top.strategy!r} is still open. "
-            "Leave scopes in the opposite order of entering them; `with` does"
+            "Leave scopes in the reverse order of entering, as `with` does"
         )
 
 

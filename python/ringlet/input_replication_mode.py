@@ -1,4 +1,4 @@
-"""InputReplicationMode, in a separate module because strategies import datasets only at their first use."""
+"""InputReplicationMode, in a module of its own because strategies import datasets only on first use."""
 
 from __future__ import annotations
 

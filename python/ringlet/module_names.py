@@ -20,9 +20,9 @@ def list_public(module: str) -> Callable[[], list[str]]:
 def load_on_use(module: str, homes: Mapping[str, str], advice: Mapping[str, str] = {}) -> Callable[[str], object]:
     """Return the ``__getattr__`` of a module whose names load on first use.
 
-    `homes` maps each name to the module that defines it, relative to `module` as in ``from .home import name``, with
-    ``":original"`` if the name differs there. A submodule maps to itself. `advice` maps absent names to what users
-    should write.
+    `homes` maps each name to the module that defines it, relative to `module` as in ``from .home import name``,
+    followed by ``:original`` if the name differs there. A submodule maps to itself. `advice` maps absent names to what
+    users should write.
     """
 
     def get(name: str) -> object:

@@ -64,10 +64,9 @@ def _shape_of(structure: Any) -> PyTreeSpec:
 
 
 def dictionary_shape(dictionary: dict[Any, Any]) -> CachedShape | None:
-    """Return the cached shape of a dictionary of leaves; None if a key is not a string.
+    """Return the cached shape of a dictionary of leaves, and a getter of its leaves; None if a key is not a string.
 
-    The second item is a function that returns a dictionary's values in the order of the leaves; None if they already
-    are in that order.
+    The getter takes a dictionary with the same keys; it is None if the values are in the order of the leaves.
     """
     keys = tuple(dictionary)
     if not _KEY_TYPES.issuperset(map(type, keys)):
@@ -204,7 +203,7 @@ def is_composite(value: Any) -> bool:
 
 
 def unflatten(shape: PyTreeSpec, leaves: Iterable[Any]) -> Any:
-    """Rebuild a structure from its shape, as returned by :func:`flatten`: new containers around the given leaves."""
+    """Return a new structure with a shape from :func:`flatten` and the given leaves."""
     return shape.unflatten(leaves)
 
 
@@ -253,7 +252,7 @@ def map_structure(function: Callable[..., Any], structure: Any, *more: Any) -> A
 
 
 def flatten_until(structure: Any, is_leaf: Callable[[Any], bool]) -> tuple[list[Any], PyTreeSpec]:
-    """Flatten a structure; containers for which `is_leaf` is true are leaves, too."""
+    """Flatten a structure; containers for which `is_leaf` returns True are leaves, too."""
     while True:
         leaves, shape = optree.tree_flatten(structure, is_leaf, none_is_leaf=True, namespace=NAMESPACE)
         unknown = [leaf for leaf in leaves if type(leaf) not in _seen and not is_leaf(leaf)]

@@ -1,4 +1,4 @@
-"""Node types of nested structures that need no registration: functions that split and rebuild their instances.
+"""Functions that split and rebuild nodes whose classes need no registration.
 
 *Containers* are the structures of ``tf.nest``: subclasses of lists, tuples and dictionaries, other mappings, and
 classes with ``__tf_flatten__``. *Composites* are objects with named fields: dataclasses and attrs classes.

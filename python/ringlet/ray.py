@@ -78,7 +78,7 @@ class RingletGroup(BaseGroup):  # type: ignore[misc]
 
     @classmethod
     def check_backend_availability(cls) -> bool:
-        """Return whether this system is supported."""
+        """Return whether this operating system is supported."""
         return sys.platform == "linux"
 
     def destroy_group(self) -> None:
@@ -118,7 +118,7 @@ class RingletGroup(BaseGroup):  # type: ignore[misc]
             _store(block, out)
 
     def reducescatter(self, tensor: Any, tensor_list: Any, reducescatter_options: Any = None) -> None:
-        """Combine the lists of all ranks; this rank receives the element at its position."""
+        """Combine the lists of all ranks element by element; rank r receives element r."""
         out, blocks = _one(tensor), [as_ndarray(block).reshape(-1) for block in _one(tensor_list)]
         if {block.size for block in blocks} != {writeable_memory(out).size}:
             raise InvalidArgumentError(

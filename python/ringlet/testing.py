@@ -35,7 +35,7 @@ def reduce_in_tree_order(inputs: Sequence[Array], op: Op = Op.SUM) -> Array:
     Parameters
     ----------
     inputs : sequence of ndarray
-        In rank order, of one shape and dtype.
+        In rank order, with equal shapes and dtypes.
     op : Op
         An operation that the dtype supports.
 
@@ -66,7 +66,7 @@ def reduce_in_ring_order(inputs: Sequence[Array], op: Op = Op.SUM) -> Array:
     Parameters
     ----------
     inputs : sequence of ndarray
-        In rank order, of one shape and dtype.
+        In rank order, with equal shapes and dtypes.
     op : Op
         An operation that the dtype supports.
 
@@ -102,7 +102,7 @@ def scan_in_rank_order(inputs: Sequence[Array], op: Op = Op.SUM) -> list[Array]:
     Parameters
     ----------
     inputs : sequence of ndarray
-        In rank order, of one shape and dtype.
+        In rank order, with equal shapes and dtypes.
     op : Op
         An operation that the dtype supports, other than MEAN.
 
@@ -137,8 +137,8 @@ def identity_of(op: Op, dtype: Any) -> Any:
     Returns
     -------
     scalar
-        Of the dtype: 0 for SUM, OR and XOR, 1 for PROD, all bits (or True) for AND, the largest value (infinity if the
-        dtype has one) for MIN, the smallest for MAX.
+        Of the dtype: 0 for SUM, OR and XOR, 1 for PROD, all bits set (or True) for AND, the largest value (infinity if
+        the dtype has one) for MIN, the smallest for MAX.
 
     Examples
     --------
@@ -193,7 +193,7 @@ def _combine(left: Array, right: Array, op: Op) -> Array:
 
 
 def _complex_product(left: Array, right: Array) -> Array:
-    """Return the product by its definition; NumPy may fuse operations, which changes the rounding."""
+    """Return the product by its definition: NumPy may fuse operations, which changes the rounding."""
     product = np.empty_like(left)
     product.real = left.real * right.real - left.imag * right.imag
     product.imag = left.real * right.imag + left.imag * right.real
@@ -229,7 +229,7 @@ _COMBINE: dict[Op, Callable[[Array, Array], Array]] = {
 
 
 def _finish(total: Array, op: Op, num_ranks: int, like: Array) -> Array:
-    """Convert a reduction to a result with the input's shape, rounded once."""
+    """Round a reduction to its result dtype, once, and reshape it to the input's shape."""
     dtype = np.asarray(like).dtype
     with np.errstate(all="ignore"):
         if op is Op.MEAN:
@@ -259,9 +259,9 @@ def run_on_ranks(num_ranks: int, step: Callable[[Member], T], *, timeout_seconds
     num_ranks : int
         Size of the group.
     step : callable
-        Called with the member of each rank.
+        Called on each rank with its member of the group.
     timeout_seconds : float
-        Time-out of the group's waits.
+        Time-out of each wait of a collective.
 
     Returns
     -------
@@ -271,8 +271,8 @@ def run_on_ranks(num_ranks: int, step: Callable[[Member], T], *, timeout_seconds
     Raises
     ------
     BaseException
-        The exception of the lowest rank that failed by itself, raised after all ranks have ended. The group is aborted
-        at the first failure, so that others may fail with `CollectiveAborted` in consequence.
+        The exception of the lowest rank that failed by itself, raised after all ranks have ended. The first failure
+        aborts the group, so that other ranks may fail with `CollectiveAborted`.
 
     Examples
     --------

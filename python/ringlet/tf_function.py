@@ -15,7 +15,7 @@ R = TypeVar("R")
 
 
 class Function(Generic[P, R]):
-    """A callable that the decorator :func:`function` returns.
+    """The callable that the decorator :func:`function` returns.
 
     Every call runs the Python function; as a method, it is bound to its object like any function.
 
@@ -75,7 +75,7 @@ class Function(Generic[P, R]):
 
     def experimental_get_compiler_ir(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Raise NotImplementedError, because there is no compiler; see :meth:`get_concrete_function`."""
-        self._refuse("experimental_get_compiler_ir", "compile the arithmetic with a library that does, such as JAX")
+        self._refuse("experimental_get_compiler_ir", "use a library that compiles, such as JAX")
 
     def experimental_get_tracing_count(self) -> int:
         """Return the number of traces: always 0, because every call runs the Python function."""
@@ -165,7 +165,7 @@ def function(  # noqa: PLR0917  # TensorFlow's
     Raises
     ------
     TypeError
-        If `func` is not callable, or is a coroutine function.
+        If `func` is not callable, or is an async function.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Names of the environment variables that Ringlet reads, a warning about misspelt names, and durations in variables."""
+"""Environment variables: the names that Ringlet reads, a warning about misspelt names, and values in seconds."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _INTERNAL = (
     *("RINGLET_MUTATIONS", "RINGLET_ORACLE", "RINGLET_RELACY_"),
 )
 _SYNONYMS = {"RINGLET_WORLD_SIZE": "RINGLET_NUM_RANKS", "RINGLET_NUM_WORKERS": "RINGLET_NUM_RANKS"}
-# A name without the prefix is misspelt if few edits lead to one of these and no other software is known to use it.
+# A name without the prefix counts as misspelt if it is near one of these names and not in _OF_OTHERS.
 _UNPREFIXED = ("TF_CONFIG", "WORLD_SIZE", "RANK")
 _OF_OTHERS = ("RACK", "RAND")
 
@@ -93,7 +93,7 @@ def warn_if_misspelt() -> None:
 
 
 def seconds_of(name: str, environ: Mapping[str, str], default: float, zero: str) -> float:
-    """Return the seconds in an environment variable; infinity for 0, which messages describe as `zero`."""
+    """Return the value of a variable in seconds, infinity for 0; `zero` describes the effect of 0 in the error."""
     text = environ.get(name, "").strip()
     try:
         seconds = float(text) if text else default
