@@ -54,7 +54,7 @@ def test_a_signal_to_the_launcher_decides_the_status_unless_all_end_well():
 
 def test_a_failed_job_is_summed_up_in_one_line_with_who_was_ended():
     endings = [Ending(3, -15, 1.2, asked_at=1.1), raised(2, 1.0), Ending(0, -15, 1.2, asked_at=1.1), Ending(1, 0, 0.5)]
-    assert summary(endings, None, 4) == ["worker 2 of 4 exited with status 1; workers 0 and 3 were stopped"]
+    assert summary(endings, None, 4) == ["worker 2 of 4 exited with status 1; workers 0 and 3 were terminated"]
 
 
 def test_errors_that_follow_are_folded_and_those_of_others_are_named():
@@ -176,7 +176,7 @@ LATE = "ringlet.errors.DeadlineExceededError: all_reduce(SUM), call 2 of rank 0,
 def test_a_worker_that_others_waited_for_is_the_cause_of_a_time_out(error):
     endings = [raised(0, 1.0, error), Ending(1, -9, 1.4, asked_at=1.3, pid=71), raised(2, 1.1, error)]
     assert summary(endings, None, 3) == [
-        "worker 1 of 3 kept others waiting for 2 s; worker 1 was stopped",
+        "worker 1 of 3 kept others waiting for 2 s; worker 1 was terminated",
         f"worker 2 failed because of it: {error}",
     ]
     assert job_status(endings, None) == 1

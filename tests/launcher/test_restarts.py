@@ -94,8 +94,8 @@ def test_each_attempt_is_a_new_job_and_the_report_names_the_worker_that_failed_f
     assert len({job_id for _, job_id in told}) == 3
     report = [line for line in job.errors if re.match(r"ringlet run: attempt \d, ", line)]
     assert [re.sub(r", [\d.]+ s", "", line) for line in report] == [
-        "ringlet run: attempt 1: worker 1 of 2 exited with status 7; worker 0 was stopped",
-        "ringlet run: attempt 2: worker 0 of 2 was killed by SIGKILL (signal 9); worker 1 was stopped",
+        "ringlet run: attempt 1: worker 1 of 2 exited with status 7; worker 0 was terminated",
+        "ringlet run: attempt 2: worker 0 of 2 was killed by SIGKILL (signal 9); worker 1 was terminated",
         "ringlet run: attempt 3: all workers exited with status 0",
     ]
     assert job.leaves_nothing()

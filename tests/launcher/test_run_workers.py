@@ -156,7 +156,7 @@ def test_workers_may_end_one_after_the_other(job):
 @pytest.mark.job(f"if index == 1:\n    raise ValueError('bad weights')\n{SLEEPS}", "-n", 3)
 def test_an_exception_in_one_worker_ends_all_and_its_traceback_comes_last_and_once(job):
     assert job.status == 1
-    assert job.errors[0] == "ringlet run: worker 1 of 3 exited with status 1; workers 0 and 2 were stopped"
+    assert job.errors[0] == "ringlet run: worker 1 of 3 exited with status 1; workers 0 and 2 were terminated"
     assert job.errors[1] == "[w1] Traceback (most recent call last):"
     assert job.errors[-1] == "[w1] ValueError: bad weights"
     assert job.err.count(b"Traceback") == 1

@@ -210,7 +210,7 @@ def _number(count: int) -> str:
 
 def _others(first: Ending, endings: Sequence[Ending]) -> str:
     ended = sorted(e.worker for e in endings if e is not first and not e.is_own and e.status)
-    return f"; {workers_text(ended)} {_was(ended)} stopped" if ended else ""
+    return f"; {workers_text(ended)} {_was(ended)} terminated" if ended else ""
 
 
 def _was(workers: Sequence[int]) -> str:

@@ -169,7 +169,7 @@ class LaunchJob:
     def _late_text(self, deadline: Deadline) -> str:
         late = workers_text([result.worker for result in self._results if not result.is_complete])
         return (
-            f"{late} of {len(self._workers)} had not returned after {deadline}; all workers were stopped. Allow "
+            f"{late} of {len(self._workers)} had not returned after {deadline}; all workers were terminated. Allow "
             "more time with timeout_seconds=; if workers wait for each other, pass "
             'environment={"RINGLET_TIMEOUT_SECONDS": "5"}: their calls then raise an error that names the missing '
             "worker"

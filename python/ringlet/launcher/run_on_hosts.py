@@ -170,7 +170,7 @@ def _run(job: Job, command: list[str], environment: dict[str, str]) -> Outcome:
             ranks.kill()
     status = ended[0].status if ended and ended[0].asked_at is None else None
     if status is None:
-        code, lines = 128 + signals.received if signals.received else 1, ["mpiexec was stopped"]
+        code, lines = 128 + signals.received if signals.received else 1, ["mpiexec was terminated"]
     else:
         code = job_status(endings, None) or shell_status(status)
         lines = summary(endings, None, job.num_workers) or [f"mpiexec {ending_text(status)}"]
