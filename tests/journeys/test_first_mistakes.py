@@ -93,3 +93,11 @@ def test_a_coordinator_and_its_datasets_have_a_repr(coordinator):
     dataset = coordinator.create_per_worker_dataset(lambda: ringlet.data.Dataset.range(3))
     for value in (coordinator, dataset):
         assert repr(value).startswith(f"<{type(value).__name__} of ParameterServerStrategy(")
+
+
+@pytest.mark.parametrize("mistake", [lambda g: g.__imul__(0.5), lambda g: g.__setitem__(0, 0.0)])
+def test_a_write_to_a_result_that_replicas_share_is_answered_with_an_assignment(mistake):
+    strategy = ringlet.MirroredStrategy(2)
+    with pytest.raises(ValueError, match="is read-only") as caught:
+        strategy.run(lambda: mistake(ringlet.replica_context().all_reduce("SUM", np.ones(2))))
+    assert "replicas share this array: write g = g * 0.5 for g *= 0.5, or call .copy()" in caught.value.__notes__
