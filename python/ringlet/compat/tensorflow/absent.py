@@ -72,7 +72,9 @@ ALTERNATIVES: dict[str, str] = {
     **_same("debugging Assert assert_equal assert_greater assert_less assert_rank", "use assert, or numpy.testing"),
     **_same(
         "compat.v1.Session compat.v1.InteractiveSession compat.v1.placeholder "
-        "compat.v1.global_variables_initializer compat.v1.get_variable compat.v1.disable_eager_execution",
+        "compat.v1.global_variables_initializer compat.v1.get_variable compat.v1.disable_eager_execution "
+        "compat.v1.train.MonitoredTrainingSession compat.v1.train.get_or_create_global_step "
+        "compat.v1.train.get_global_step",
         "there are no sessions: functions run eagerly, and variables are initialized when created",
     ),
     "tf.compat.v1.ConfigProto": "delete it, and the argument config: there are no sessions",
@@ -88,11 +90,6 @@ ALTERNATIVES: dict[str, str] = {
         "compat.v1.train.AdamOptimizer compat.v1.train.GradientDescentOptimizer compat.v1.train.MomentumOptimizer "
         "compat.v1.train.Optimizer",
         f"use your framework's optimizers, {GRADIENTS}",
-    ),
-    **_same(
-        "compat.v1.train.MonitoredTrainingSession compat.v1.train.get_or_create_global_step "
-        "compat.v1.train.get_global_step",
-        "there are no sessions: functions run eagerly, and variables are initialized when created",
     ),
     "tf.TensorArray": "use a list",
     "tf.TensorShape": "shapes are tuples",
