@@ -255,8 +255,9 @@ def test_an_exception_that_cannot_be_unpickled_is_told_by_its_name(coordinator):
         raise Odd(1, 2)
 
     coordinator.schedule(step)
-    with pytest.raises(RuntimeError, match=r"worker/task:\d raised .*Odd: 1 and 2"):
+    with pytest.raises(RuntimeError, match=r"worker/task:\d raised .*Odd: 1 and 2") as caught:
         coordinator.join()
+    assert "Odd cannot be pickled, usually as its __init__ does not pass its arguments" in caught.value.__notes__[0]
 
 
 def test_what_cannot_be_sent_is_refused_and_named_when_it_is_scheduled(coordinator):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import ringlet
+from ringlet.compat import tf
 from ringlet.coordinator import ClusterCoordinator
 from ringlet.sharding import Mesh, NamedSharding, PartitionSpec, explain, shard
 from tests.coordinator.in_threads import coordinator_of
@@ -93,3 +94,30 @@ def test_a_coordinator_and_its_datasets_have_a_repr(coordinator):
     dataset = coordinator.create_per_worker_dataset(lambda: ringlet.data.Dataset.range(3))
     for value in (coordinator, dataset):
         assert repr(value).startswith(f"<{type(value).__name__} of ParameterServerStrategy(")
+
+
+@pytest.mark.parametrize("mistake", [lambda g: g.__imul__(0.5), lambda g: g.__setitem__(0, 0.0)])
+def test_a_write_to_a_result_that_replicas_share_is_answered_with_an_assignment(mistake):
+    strategy = ringlet.MirroredStrategy(2)
+    with pytest.raises(ValueError, match="is read-only") as caught:
+        strategy.run(lambda: mistake(ringlet.replica_context().all_reduce("SUM", np.ones(2))))
+    assert "replicas share this array: write g = g * 0.5 for g *= 0.5, or call .copy()" in caught.value.__notes__
+
+
+@pytest.mark.parametrize(
+    ("mistake", "remedy"),
+    [
+        (
+            lambda: ringlet.MirroredStrategy(num_replicas=2),
+            "MirroredStrategy(2), or MirroredStrategy(['CPU:0', 'CPU:1'])",
+        ),
+        (lambda: ringlet.MirroredStrategy("CPU:0, CPU:1"), "write ['CPU:0', 'CPU:1']"),
+        (
+            lambda: tf.distribute.OneDeviceStrategy("CPU:0").reduce("SUM", 1.0),
+            "strategy.reduce('SUM', value, axis=None)",
+        ),
+    ],
+)
+def test_an_error_of_a_strategy_gives_the_line_to_write(mistake, remedy):
+    with pytest.raises((TypeError, ValueError), match=re.escape(remedy)):
+        mistake()

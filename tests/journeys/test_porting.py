@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import operator
+import re
+
 import pytest
 
 import ringlet
@@ -54,3 +57,21 @@ def test_the_attributes_of_a_model_are_saved_and_restored(tmp_path):
     model.w.assign([3.0, 4.0])
     checkpoint.restore(path).assert_consumed()
     assert model.w.numpy().tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("keras.initializers", "tf.random.normal"),
+        ("initializers", "tf.random.normal"),
+        ("random_normal_initializer", "tf.random.normal"),
+        ("zeros_initializer", "use tf.zeros"),
+        ("keras.utils", "tf.random.set_seed"),
+        ("keras.losses.MSE", "tf.losses.MeanSquaredError(reduction='none')"),
+        ("keras.losses.sparse_categorical_crossentropy", "use a class, as in tf.losses."),
+        ("compat.v1.ConfigProto", "delete it, and the argument config"),
+    ],
+)
+def test_the_error_of_an_absent_name_of_a_loop_names_the_function(name, instead):
+    with pytest.raises(AttributeError, match=re.escape(instead)):
+        operator.attrgetter(name)(tf)

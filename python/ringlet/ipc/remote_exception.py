@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from ringlet.errors.exception_notes import add_note
 from ringlet.ipc.pickle_codec import dumps
 
 
@@ -57,6 +58,8 @@ def exception_of(failure: Failure, worker: str) -> BaseException:
         error = pickle.loads(failure.pickled)
     except Exception:
         error = RuntimeError(f"{worker} raised {failure.name}: {failure.message}")
+        cause = "usually as its __init__ does not pass its arguments to super().__init__"
+        add_note(error, f"{failure.name} cannot be pickled, {cause}")
     error.__cause__ = WorkerTraceback(f"{worker} raised it:\n\n{failure.text}")
     return error
 

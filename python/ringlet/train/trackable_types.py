@@ -142,9 +142,11 @@ def refusal(value: Any, name: str) -> str:
     if isinstance(value, np.ma.MaskedArray):
         return f"{name} is a masked array: save its data and its mask, each under its own name"
     shown = repr(value)
-    remedy = (
-        f"Write {name}=vars({name}) to save its attributes, or define" if getattr(value, "__dict__", None) else "Define"
-    )
+    remedy = "Define"
+    if isinstance(getattr(value, "variables", None), list):  # a metric, for example
+        remedy = f"Write {name}={name}.variables to save its variables, or define"
+    elif getattr(value, "__dict__", None):
+        remedy = f"Write {name}=vars({name}) to save its attributes, or define"
     return (
         f"`Checkpoint` was expecting {name} to be a trackable object, got {shown[:200]} of type "
         f"{type(value).__name__}. Trackable objects are variables, numbers, text, bytes, None, arrays, lists, tuples, "

@@ -35,6 +35,11 @@ def test_a_batch_that_every_replica_got_is_a_warning_with_the_remedy(args, kwarg
     assert seen[0].filename == __file__
 
 
+def test_arrays_of_equal_length_are_a_batch_that_replicas_cannot_share_evenly():
+    with pytest.warns(ReplicatedBatchWarning, match="all 9 rows"):
+        STRATEGY.run(lambda x, y: None, args=(np.ones((9, 3)), np.ones(9)))
+
+
 @pytest.mark.parametrize("kind", [Written, tf.constant])
 def test_arrays_of_another_library_are_a_batch(kind):
     with pytest.warns(ReplicatedBatchWarning, match="all 8 rows"):

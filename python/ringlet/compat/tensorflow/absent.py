@@ -23,10 +23,16 @@ ALTERNATIVES: dict[str, str] = {
     # gradients, models, optimizers
     **_same("GradientTape gradients custom_gradient autodiff hessians", f"use your framework's gradients, {GRADIENTS}"),
     **_same("grad_pass_through recompute_grad no_gradient", f"use the function of your framework, {GRADIENTS}"),
-    **_same("optimizers nn initializers", f"use your framework's models and optimizers, {GRADIENTS}"),
+    **_same("optimizers nn", f"use your framework's models and optimizers, {GRADIENTS}"),
+    **_same(
+        "initializers keras.initializers constant_initializer ones_initializer random_normal_initializer "
+        "random_uniform_initializer zeros_initializer",
+        "use tf.zeros, tf.fill, tf.random.normal or tf.random.uniform",
+    ),
+    "tf.keras.utils": "use tf.random.set_seed for seeds, tf.one_hot for labels",
     "tf.keras": f"use your framework's models and optimizers, {GRADIENTS}",
     "tf.metrics": "use tf.metrics.Mean with one value for each example, such as tf.equal(labels, predictions)",
-    "tf.losses": "use tf.nn and tf.reduce_mean",
+    "tf.losses": "use a class, as in tf.losses.MeanSquaredError(reduction='none'), or tf.nn and tf.reduce_mean",
     "tf.Module": "use a plain class; tf.train.Checkpoint(model=vars(model)) saves its variables",
     "tf.saved_model": "save variables with tf.train.Checkpoint",
     # arithmetic
@@ -65,10 +71,13 @@ ALTERNATIVES: dict[str, str] = {
     **_same("Graph Operation autograph graph_util", "there are no graphs: functions run eagerly"),
     **_same("debugging Assert assert_equal assert_greater assert_less assert_rank", "use assert, or numpy.testing"),
     **_same(
-        "compat.v1.Session compat.v1.InteractiveSession compat.v1.placeholder compat.v1.ConfigProto "
-        "compat.v1.global_variables_initializer compat.v1.get_variable compat.v1.disable_eager_execution",
+        "compat.v1.Session compat.v1.InteractiveSession compat.v1.placeholder "
+        "compat.v1.global_variables_initializer compat.v1.get_variable compat.v1.disable_eager_execution "
+        "compat.v1.train.MonitoredTrainingSession compat.v1.train.get_or_create_global_step "
+        "compat.v1.train.get_global_step",
         "there are no sessions: functions run eagerly, and variables are initialized when created",
     ),
+    "tf.compat.v1.ConfigProto": "delete it, and the argument config: there are no sessions",
     **_same("compat.v1.enable_eager_execution compat.v1.enable_v2_behavior", "delete it: functions run eagerly"),
     "tf.compat.v1.data": "use tf.data",
     **_same(
@@ -81,11 +90,6 @@ ALTERNATIVES: dict[str, str] = {
         "compat.v1.train.AdamOptimizer compat.v1.train.GradientDescentOptimizer compat.v1.train.MomentumOptimizer "
         "compat.v1.train.Optimizer",
         f"use your framework's optimizers, {GRADIENTS}",
-    ),
-    **_same(
-        "compat.v1.train.MonitoredTrainingSession compat.v1.train.get_or_create_global_step "
-        "compat.v1.train.get_global_step",
-        "there are no sessions: functions run eagerly, and variables are initialized when created",
     ),
     "tf.TensorArray": "use a list",
     "tf.TensorShape": "shapes are tuples",

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ringlet import context
 from ringlet.compat.tensorflow.dtypes import as_dtype
 from ringlet.compat.tensorflow.losses import (
     Array,
@@ -23,14 +24,14 @@ from ringlet.compat.tensorflow.losses import (
 from ringlet.compat.tensorflow.tensor import Tensor, tensor_of
 from ringlet.compat.tensorflow.variable import Variable
 from ringlet.errors import InvalidArgumentError
-from ringlet.values import VariableAggregation, VariableSynchronization
+from ringlet.values import SyncOnReadVariable, VariableAggregation, VariableSynchronization
 
 
 class Sum:
     """The weighted sum of all values since the last reset, over all replicas (``tf.metrics.Sum``).
 
     The variables of a metric belong to the strategy in whose scope the metric is created. Each replica adds to its own
-    components; outside of step functions, the result combines all replicas.
+    components, and code outside of step functions to those of the first; the result there combines all replicas.
 
     Parameters
     ----------
@@ -81,7 +82,7 @@ class Sum:
         return np.asarray(type(self)._reduce(array, axis=tuple(range(first, array.ndim))), self.dtype)
 
     def _add(self, values: Array, weights: Array | None) -> None:
-        self.total.assign_add(np.sum(values, dtype=self.dtype))
+        _component(self.total).assign_add(np.sum(values, dtype=self.dtype))
 
     def result(self) -> Tensor:
         """Return the sum."""
@@ -132,12 +133,18 @@ class Mean(Sum):
 
     def _add(self, values: Array, weights: Array | None) -> None:
         super()._add(values, weights)
-        self.count.assign_add(self.dtype.type(values.size if weights is None else np.sum(weights)))
+        _component(self.count).assign_add(self.dtype.type(values.size if weights is None else np.sum(weights)))
 
     def result(self) -> Tensor:
         """Return the mean; 0 if no values were added."""
         total, count = (np.asarray(variable.read_value()) for variable in self.variables)
         return tensor_of(total / count if count else count)
+
+
+def _component(variable: Any) -> Any:
+    mode = context.current()
+    is_outside = mode is None or mode.is_cross_replica
+    return variable.values[0] if is_outside and isinstance(variable, SyncOnReadVariable) else variable
 
 
 def _equal(y_true: Any, y_pred: Any, threshold: float | None = None) -> Any:

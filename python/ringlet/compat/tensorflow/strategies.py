@@ -13,6 +13,7 @@ from ringlet.cluster import ClusterResolver
 from ringlet.collectives import CommunicationImplementation, CommunicationOptions, ReduceOp
 from ringlet.compat.tensorflow.elements import TensorElements, as_tensors
 from ringlet.compat.tensorflow.tensor import as_tensor
+from ringlet.errors.exception_notes import with_usage
 from ringlet.strategy.api.mirrored_strategy import MirroredExtended
 from ringlet.strategy.calls.reduce_semantics import parse_reduce_op
 from ringlet.strategy.multi_worker import multi_worker_strategy
@@ -64,6 +65,7 @@ class AliasType(type):
 class TensorCalls(strategies.Strategy):
     """Mixin that makes a strategy return tensors; must precede the strategy class in the list of bases."""
 
+    @with_usage("strategy.reduce('SUM', value, axis=None)")
     def reduce(self, reduce_op: Any, value: Any, axis: Any) -> Any:
         """Combine the components of a value into tensors; see :meth:`ringlet.Strategy.reduce`."""
         result = _results(super().reduce(reduce_op, _components(value), axis))

@@ -54,7 +54,7 @@ def map(  # shadows the built-in function on purpose
     ----------
     fn : callable
         Called with a batch of rows, not with single rows: the same rows of each of `arrays`. The result of a row must
-        not depend on other rows. `fn` must not call collectives.
+        not depend on other rows. `fn` must not call collectives, nor return a list with an item for each row.
     *arrays : nested structure of array
         Split along axis 0; all have the same number of rows. Each is one argument of `fn`; lists are not accepted.
     batch_size : int, optional
@@ -118,9 +118,11 @@ def map_batches(
                 results[number] = fn(*nest.unflatten(shape, [leaf[begin:end] for leaf in leaves]))
             except BaseException as error:
                 waiting.clear()
-                held = f"rows {begin} to {end - 1}" if end > begin else "no rows"
+                held = f"rows {begin} to {end - 1}" if end > begin + 1 else f"row {begin}" if end > begin else "no rows"
                 if isinstance(error, ValueError) and "inhomogeneous shape" in str(error):
                     add_note(error, _OBJECTS)
+                if type(arrays[0]) is tuple and isinstance(error, TypeError) and "required positional" in str(error):
+                    add_note(error, "map passes a tuple as one argument: write map(fn, *arrays)")
                 add_note(error, f"raised in batch {number} of {len(begins)}, which has {held}")
                 raise
             if progress is not None:
@@ -129,6 +131,12 @@ def map_batches(
                     progress(done, rows)
 
     strategy.run(work, options=HELPERS_ONLY)
+    lengths = [min(size, rows - begin) for begin in begins]
+    if all(type(part) is list and len(part) == length for part, length in zip(results, lengths, strict=True)):
+        raise InvalidArgumentError(
+            "the function returned a list with one item for each row of its batch, but map takes a list for a "
+            f"structure of arrays: return np.array(items), or a tuple for a structure; {_OBJECTS}"
+        )
     columns, shape = leaf_columns(results, "map", "batch")
     joined: R = nest.unflatten(shape, [_join(column, rows) for column in columns])
     return joined
@@ -181,7 +189,8 @@ def _num_rows(arrays: Sequence[Any], leaves: Sequence[Any]) -> int:
         if isinstance(array, list) and any(getattr(item, "shape", ()) for item in array):
             raise InvalidArgumentError(
                 f"arrays[{number}] is a list of {len(array)} arrays, each of which would be split along its own axis "
-                "0: pass np.stack(images) for one row per image, or a tuple or dict for a structure of arrays"
+                "0: pass np.stack(images) for one row per image, np.fromiter(images, object) if their shapes differ, "
+                "or a tuple or dict for a structure of arrays"
             )
     counts: list[int] = []
     for leaf in leaves:

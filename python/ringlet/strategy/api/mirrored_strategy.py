@@ -23,6 +23,7 @@ from ringlet.devices import (
 )
 from ringlet.devices.blas_threads import blas_limiter
 from ringlet.errors import ReplicatedBatchWarning
+from ringlet.errors.exception_notes import with_usage
 from ringlet.strategy.api.cross_device_ops import CoreAllReduce, CrossDeviceOps
 from ringlet.strategy.api.extended import StrategyExtended
 from ringlet.strategy.api.strategy import Strategy
@@ -89,6 +90,7 @@ class MirroredStrategy(Strategy):
     }
     """
 
+    @with_usage("MirroredStrategy(2), or MirroredStrategy(['CPU:0', 'CPU:1'])")
     def __init__(
         self, devices: Sequence[str] | int | None = None, cross_device_ops: CrossDeviceOps | None = None
     ) -> None:
@@ -256,7 +258,7 @@ def _all_devices() -> tuple[str, ...]:
 
 def _device_names(devices: Any) -> list[str]:
     if isinstance(devices, str):
-        example = devices if devices.isdecimal() else f"[{devices!r}]"
+        example = devices if devices.isdecimal() else [name.strip() for name in devices.split(",")]
         raise ValueError(f"devices must be a list of device strings, got the string {devices!r}: write {example}")
     is_count = isinstance(devices, (int, np.integer)) and not isinstance(devices, bool)
     # Sets are rejected, because replicas have the order of the devices.
@@ -316,15 +318,16 @@ def rows_for_all(rows: Sequence[Sequence[Any]], keywords: Sequence[Mapping[str, 
     if _has_warned or not (rows[0] or keywords[0]) or (rows[0] and rows[0][0] is not rows[-1][0]):  # fast path
         return 0
     first, last = (*rows[0], *keywords[0].values()), (*rows[-1], *keywords[-1].values())
-    lengths = set()
+    lengths = []
     for value, other in zip(first, last, strict=True):
         if value is not other:
             return 0
         if type(value) is np.ndarray or kind_of(value) is not None:
             shape = value.shape
-            lengths.add(shape[0] if len(shape) else 0)
-    length = lengths.pop() if len(lengths) == 1 else 0
-    return length if length >= _ROWS_PER_REPLICA * len(rows) and length % len(rows) == 0 else 0
+            lengths.append(shape[0] if len(shape) else 0)
+    length = lengths[0] if len(set(lengths)) == 1 else 0
+    is_even = len(lengths) > 1 or length % len(rows) == 0  # inputs and labels are a batch of any length
+    return length if length >= _ROWS_PER_REPLICA * len(rows) and is_even else 0
 
 
 def warn_of_replicated_batch(length: int, num_replicas: int) -> None:

@@ -1,0 +1,44 @@
+"""``map`` in a first program: lists with an item for each row, ragged arrays, one row that fails, a tuple."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import ringlet
+
+X = np.arange(9.0).reshape(9, 1) * np.ones((9, 3))
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 4, 100])
+@pytest.mark.parametrize("row", [lambda row: 2 * row, sum, lambda row: {"mean": row.mean()}])
+def test_a_list_with_an_item_for_each_row_is_refused(batch_size, row):
+    with pytest.raises(ValueError, match=r"a list with one item for each row .*return np\.array\(items\)"):
+        ringlet.map(lambda rows: [row(each) for each in rows], X, batch_size=batch_size)
+
+
+def test_a_list_of_columns_is_a_structure():
+    low, high = ringlet.map(lambda rows: [rows.min(1), rows.max(1)], X, batch_size=4)
+    assert (low.tolist(), high.tolist()) == (X[:, 0].tolist(), X[:, 0].tolist())
+
+
+def test_ragged_arrays_are_mapped_as_the_error_says():
+    ragged = [np.ones(3), np.ones(5), np.ones(2)]
+    with pytest.raises(ValueError, match=re.escape("np.fromiter(images, object) if their shapes differ")):
+        ringlet.map(len, ragged)
+    sizes = ringlet.map(lambda rows: np.array([len(row) for row in rows]), np.fromiter(ragged, object), batch_size=2)
+    assert sizes.tolist() == [3, 5, 2]
+
+
+def test_the_note_names_a_single_row():
+    with pytest.raises(np.linalg.LinAlgError) as caught:
+        ringlet.map(np.linalg.inv, np.stack([np.eye(2), np.zeros((2, 2))]), batch_size=1)
+    assert "raised in batch 1 of 2, which has row 1" in caught.value.__notes__
+
+
+def test_a_tuple_for_a_function_of_two_arrays_is_answered_with_a_star():
+    with pytest.raises(TypeError) as caught:
+        ringlet.map(lambda a, b: a + b, (X, X))
+    assert "map passes a tuple as one argument: write map(fn, *arrays)" in caught.value.__notes__
