@@ -261,7 +261,7 @@ def run_on_ranks(num_ranks: int, step: Callable[[Member], T], *, timeout_seconds
     step : callable
         Called on each rank with its member of the group.
     timeout_seconds : float
-        Time-out of each wait of a collective.
+        Time-out of each wait in a collective.
 
     Returns
     -------

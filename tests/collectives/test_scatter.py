@@ -77,7 +77,7 @@ def test_an_output_of_any_layout_is_filled(place: str) -> None:
 
 # keywords of the root's call, words of the message
 BAD: list[tuple[dict[str, Any], str]] = [
-    ({"x": None}, "the root of a scatter, here rank 0, must pass the array to split as x"),
+    ({"x": None}, "the root of a scatter, here rank 0, must pass x, the array to split."),
     ({"x": np.ones(5)}, r"cannot split axis 0 of shape \(5,\) into 2 equal blocks: 5 is not a multiple of 2.*counts="),
     ({"x": np.ones(())}, r"no axes \(ndim 0\)"),
     ({"x": np.ones(4), "axis": 1}, "axis is 1, but the array has ndim 1"),

@@ -257,7 +257,10 @@ def test_an_exception_that_cannot_be_unpickled_is_told_by_its_name(coordinator):
     coordinator.schedule(step)
     with pytest.raises(RuntimeError, match=r"worker/task:\d raised .*Odd: 1 and 2") as caught:
         coordinator.join()
-    assert "Odd cannot be pickled, usually as its __init__ does not pass its arguments" in caught.value.__notes__[0]
+    assert (
+        "Odd cannot be pickled, usually because its __init__ does not pass its arguments to super().__init__"
+        in caught.value.__notes__[0]
+    )
 
 
 def test_what_cannot_be_sent_is_refused_and_named_when_it_is_scheduled(coordinator):

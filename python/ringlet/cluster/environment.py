@@ -68,7 +68,7 @@ _MASTER, _STEP_NODES, _NUM_TASKS = "MASTER_ADDR", "SLURM_STEP_NUM_NODES", "SLURM
 DECIDING = (
     TF_CONFIG,
     *(dialect.size for dialect in _DIALECTS if dialect.size),
-)  # if none is set, the process is not part of a job
+)  # if none of these is set, the process is not part of a job
 VARIABLES = (
     TF_CONFIG,
     JOB_ID,
@@ -83,9 +83,9 @@ class Placement(NamedTuple):
     """The rank of a process and the number of processes.
 
     `source` names the variables that were used, with their values; it is empty if no such variables are set.
-    `local_rank` is the rank among the `local_size` processes on this machine. `note` names variables that suggest other
-    processes without identifying them; `is_impossible` is true if no process can have this rank. If the source is
-    ``TF_CONFIG``, only `source`, `job_id` and `config` are set.
+    `local_rank` is the rank among the `local_size` processes on this machine. `note` describes variables that imply a job
+    but give no valid rank, or that hide others; `is_impossible` is true if no process can have this rank. If the source
+    is ``TF_CONFIG``, only `source`, `job_id` and `config` are set.
     """
 
     source: str = ""

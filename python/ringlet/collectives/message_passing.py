@@ -135,8 +135,8 @@ class MessagePassing(MemberBase):
 
         Notes
         -----
-        The call returns when `x` may be modified: immediately between threads, and between processes for messages of up
-        to about 100 KB; for larger messages, once they are received.
+        The call returns when `x` may be modified. Messages of more than about 100 KB to another process must first be
+        received; all others return immediately.
 
         Examples
         --------

@@ -88,7 +88,7 @@ class RootedCollectives(MemberBase):
             received: Array = _receive_block(self._core, root, axis, out)
             return received
         if x is None:
-            raise InvalidArgumentError(f"the root of a scatter, here rank {root}, must pass the array to split as x.")
+            raise InvalidArgumentError(f"the root of a scatter, here rank {root}, must pass x, the array to split.")
         if counts is None and out is None and type(axis) is int and axis == 0 and type(x) is np.ndarray and x.ndim:
             try:
                 return self._core.scatter(x, root, None, None)

@@ -1,4 +1,4 @@
-"""Errors of files and their contents."""
+"""Errors about files and their contents."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import select
 import signal
 import sys
 
-# A forked process may have inherited the launcher's end of the pipe, so the parent is also polled.
+# A forked process may have inherited the launcher's end of the pipe, so the launcher is also polled.
 _LOOK_SECONDS = 1.0
 
 

@@ -58,8 +58,8 @@ def exception_of(failure: Failure, worker: str) -> BaseException:
         error = pickle.loads(failure.pickled)
     except Exception:
         error = RuntimeError(f"{worker} raised {failure.name}: {failure.message}")
-        cause = "usually as its __init__ does not pass its arguments to super().__init__"
-        add_note(error, f"{failure.name} cannot be pickled, {cause}")
+        reason = "usually because its __init__ does not pass its arguments to super().__init__"
+        add_note(error, f"{failure.name} cannot be pickled, {reason}")
     error.__cause__ = WorkerTraceback(f"{worker} raised it:\n\n{failure.text}")
     return error
 

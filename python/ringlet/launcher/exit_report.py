@@ -233,7 +233,7 @@ def _hint(first: Ending) -> str:
 def _other_errors(first: Ending, endings: Sequence[Ending], causes: Sequence[int]) -> list[str]:
     """Return the errors of the other workers that failed by themselves, grouped by equal text.
 
-    If there are `causes`, the other workers failed because of the first failure.
+    If there are `causes`, workers that are not among them are reported as failing because of the first failure.
     """
     groups: dict[tuple[bool, str], list[int]] = {}
     for ending in endings:

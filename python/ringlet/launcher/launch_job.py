@@ -55,7 +55,7 @@ class LaunchJob:
         self._results: list[ResultChannel] = []
         self._outputs: list[OutputChannel] = []
         self._workers: list[Worker] = []
-        self._failed: dict[int, float] = {}  # by worker: time of its failure
+        self._failed: dict[int, float] = {}  # time at which each worker failed
         self._recorders = RecorderFiles(num_workers, variables)
         self._divergence: str | None = None
         with contextlib.ExitStack() as on_error, tempfile.TemporaryFile() as file:

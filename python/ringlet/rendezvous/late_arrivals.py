@@ -70,7 +70,7 @@ class LateArrivals:
             while True:
                 try:
                     clients, ready = self._listener.poll(3600.0)
-                except OSError:  # the limit of open files is reached: retry
+                except OSError:  # the limit on open files is reached: retry
                     time.sleep(0.1)
                     continue
                 for client in clients:

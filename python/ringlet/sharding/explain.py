@@ -93,8 +93,8 @@ def explain(function: Callable[..., Any] | None = None, /, *args: Any, **kwargs:
         return _recording()
     if not callable(function):
         raise TypeError(
-            f"explain requires a function and its arguments, got the {type(function).__name__} that a call returned: "
-            "write explain(np.matmul, a, b), or with explain() as report: c = a @ b"
+            f"explain requires a function and its arguments, got an object of type {type(function).__name__}: write "
+            "explain(np.matmul, a, b) for explain(np.matmul(a, b)), or with explain() as report: c = a @ b"
         )
     return _planned(function, args, kwargs)
 

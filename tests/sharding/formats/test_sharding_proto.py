@@ -90,7 +90,7 @@ def test_other_bytes_are_refused(data):
         ("08031a020202220400010203420101", "last_tile_dims are"),
         ("08031a020202220400010203420109", r"last_tile_dims are \[9\]"),
         ("08031a05ffffffff074a05ffffffff07520100", "at most 1048576"),
-        ("58016802", "has shard group 0 of type 2: expected a group of 0 or more and type 0 or 1"),
+        ("58016802", "has shard group 0 of type 2: expected a non-negative group and type 0 or 1"),
     ],
 )
 def test_messages_without_sense_are_refused(data, reason):

@@ -237,8 +237,8 @@ def expand_tasks_per_node(tasks_per_node: str) -> list[int]:
         times = int(match[2] or 1) if match else 0
         if match is None or times + len(counts) > _MOST_ENTRIES:
             raise ValueError(
-                f'Invalid tasks-per-node list format "{tasks_per_node[:200]}": {part[:100]!r} is not a number '
-                "of tasks such as 2, or one with repetitions such as 2(x3)"
+                f'Invalid tasks-per-node list format "{tasks_per_node[:200]}": expected task counts, '
+                f"such as 2 or 2(x3), for at most {_MOST_ENTRIES} nodes, got {part[:100]!r}"
             )
         counts += [int(match[1])] * times
     return counts

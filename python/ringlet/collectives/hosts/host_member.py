@@ -64,8 +64,8 @@ class HostMember(HostReductions, HostMovement):
             hosts = hosts_of([([number], identity) for number, identity in enumerate(identities)])
         except ValueError as error:
             raise InvalidArgumentError(
-                f"the new group would have the ranks {chosen}, in this order, but the ranks of a host must be "
-                f"consecutive, and {error}. Pass keys that keep the ranks of each host together, or no keys."
+                f"the new group would have the ranks {chosen}, in this order; in the new numbering, {error}, but the "
+                "ranks of a host must be consecutive. Pass keys that keep the ranks of each host together, or no keys."
             ) from None
         if len(hosts) == 1:
             return part[0], chosen, labels

@@ -144,7 +144,7 @@ def _pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: An
     return np.pad(tensor, np.asarray(paddings), mode.lower(), **how)  # type: ignore[call-overload]
 
 
-def _gather(  # noqa: PLR0917  # TensorFlow\'s signature
+def _gather(  # noqa: PLR0917  # TensorFlow's signature
     params: Any, indices: Any, validate_indices: Any = None, axis: Any = None, batch_dims: int = 0, name: Any = None
 ) -> Any:
     if batch_dims:
@@ -180,7 +180,7 @@ def _norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: Any =
     return np.linalg.norm(tensor, 2 if ord == "euclidean" and np.ndim(axis) == 0 else ord, _axes(axis), bool(keepdims))
 
 
-def _matmul(  # noqa: PLR0917  # TensorFlow\'s signature
+def _matmul(  # noqa: PLR0917  # TensorFlow's signature
     a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, adjoint_a: bool = False,
     adjoint_b: bool = False, a_is_sparse: bool = False, b_is_sparse: bool = False, output_type: Any = None,
     grad_a: bool = False, grad_b: bool = False, name: Any = None,
@@ -213,7 +213,7 @@ def _adjoint(matrix: Any) -> Any:
     return np.conj(np.swapaxes(matrix, -1, -2))
 
 
-def _one_hot(  # noqa: PLR0917  # TensorFlow\'s signature
+def _one_hot(  # noqa: PLR0917  # TensorFlow's signature
     indices: Any, depth: Any, on_value: Any = None, off_value: Any = None, axis: Any = None, dtype: Any = None,
     name: Any = None,
 ) -> Any:  # fmt: skip

@@ -126,7 +126,7 @@ def _as_float32(array: Array, value: Any) -> Array:
 def _out_of_range(value: Any, dtype: str) -> ValueError:
     return ValueError(
         f"Can't convert Python sequence with a number out of range for {dtype} to Tensor: {value!r}. Pass "
-        "dtype=tf.float64 if rounding is acceptable"
+        f"dtype=tf.float64{' if rounding is acceptable' if dtype == 'int64' else ''}"
     )
 
 

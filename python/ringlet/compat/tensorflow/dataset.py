@@ -22,7 +22,7 @@ class DatasetIterator(TensorElements, data.DatasetIterator):
 
 
 class _DatasetType(type):
-    """Metaclass of Dataset, whose errors about absent names of TensorFlow state a replacement."""
+    """Metaclass of Dataset: errors about unsupported names of TensorFlow state a replacement."""
 
     def __getattr__(cls, name: str) -> Any:
         path = f"tf.data.Dataset.{name}"

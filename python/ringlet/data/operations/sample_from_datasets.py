@@ -132,7 +132,7 @@ class Draws(Node):
 
 
 class RandomChoiceElements(InputStreams):
-    """Stream of positions drawn from the cumulative distribution of the weights."""
+    """Stream of dataset indices, drawn with probabilities proportional to the weights."""
 
     def __init__(self, sources: Sequence[Stream], count: int) -> None:
         super().__init__(sources)

@@ -25,9 +25,9 @@ def import_arrow(caller: str) -> ModuleType:
 def column_array(column: Any, name: str, fill_null: Any, where: str) -> Array:
     """Convert a column to a read-only array with one entry, or row of entries, for each row.
 
-    Numbers and times share the memory of the column where possible. Text and bytes are objects. Lists of equal length
-    become rows of a matrix; other lists become an array of arrays, with dtype object. `fill_null` replaces missing
-    values; if `fill_null` is None, missing values raise an error.
+    Numbers and times share the memory of the column where possible. Text and bytes are objects. Fixed-size lists become
+    rows of a matrix; other lists become an array of arrays, with dtype object. `fill_null` replaces missing values; if
+    it is None, missing values raise an error.
     """
     import pyarrow.types as kinds
 

@@ -17,7 +17,7 @@ from ringlet.data.readers.file_blocks import FileBlocks
 from ringlet.data.readers.file_reader import FileReader
 from ringlet.errors import InvalidArgumentError
 
-# A field in quotation marks; the lookahead prevents a match that ends between two escaped marks.
+# A quoted field; the lookahead prevents a match that ends inside a doubled quote.
 _QUOTED = re.compile(rb'"([^"]*(?:""[^"]*)*)"(?!")')
 _LINE_END = re.compile(rb"\r\n?|\n")
 _NOT_CLOSED = "Reached end of file without closing quoted field in record"

@@ -118,7 +118,7 @@ def _find(path: Path) -> list[_File]:
 
 
 def _about(path: Path) -> dict[str, Any]:
-    """Return the first event of a trace, which describes its process."""
+    """Return the arguments of the first event of a trace, which describe its process."""
     with path.open(encoding="utf-8", errors="replace") as file:
         first, second = file.readline(), file.readline()
     if not first:

@@ -104,7 +104,7 @@ def _shard_group(numbers: dict[int, list[int]]) -> tuple[Literal["as", "like"], 
     (group,), (kind,) = ((numbers[number] or [0])[-1:] for number in (_SHARD_GROUP_ID, _SHARD_GROUP_TYPE))
     if group < 0 or kind not in (0, 1):
         raise ShardingError(
-            f"this OpSharding has shard group {group} of type {kind}: expected a group of 0 or more and type 0 or 1"
+            f"this OpSharding has shard group {group} of type {kind}: expected a non-negative group and type 0 or 1"
         )
     return _SHARD_GROUP_TYPES[kind], group
 

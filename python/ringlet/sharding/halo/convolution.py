@@ -186,7 +186,7 @@ def _check_groups(
         )
     if features != inputs * feature_groups:
         raise ValueError(
-            f"the input has {features} features and the kernel {inputs} input features with feature_group_count="
+            f"the input has {features} features, and the kernel has {inputs} input features, with feature_group_count="
             f"{feature_groups}: expected {inputs} * {feature_groups} = {inputs * feature_groups} features. Shapes are "
             f"{lhs_shape} and {rhs_shape}, dimension numbers {tuple(numbers)}"
         )

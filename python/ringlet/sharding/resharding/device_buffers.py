@@ -102,7 +102,7 @@ def copies(x: ShardedArray) -> list[Array | None]:
             continue
         if id(buffer) not in made:
             made[id(buffer)] = np.empty_like(buffer)
-            if x._buffers is None:  # tiles cover the array: copy all of it
+            if x._buffers is None:  # all devices share one buffer: copy all of it
                 np.copyto(made[id(buffer)], buffer)
         if x._buffers is not None:
             made[id(buffer)][boxes[device]] = buffer[boxes[device]]

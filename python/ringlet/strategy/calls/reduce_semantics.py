@@ -157,7 +157,7 @@ def _checked_axes(axis: Any) -> tuple[int, ...]:
 
 def _as_index(entry: Any) -> int:
     if isinstance(entry, bool):
-        raise TypeError("axis contains a bool: expected None, an int or a tuple of ints")
+        raise TypeError
     # TensorFlow accepts 0.0 as 0.
     return int(entry) if isinstance(entry, float) and entry.is_integer() else operator.index(entry)
 

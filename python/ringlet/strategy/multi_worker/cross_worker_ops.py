@@ -81,8 +81,8 @@ def _checked(column: Column) -> Column:
     for replica, array in enumerate(arrays):
         if array.shape != first.shape or array.dtype != first.dtype:
             raise InvalidArgumentError(
-                f"the arrays to reduce differ: {first.dtype}{list(first.shape)} at replica 0 of this worker, "
-                f"{array.dtype}{list(array.shape)} at replica {replica}. Pass one shape and dtype on all replicas."
+                f"the arrays to reduce differ in shape or dtype: {first.dtype}{list(first.shape)} on replica 0 of this "
+                f"worker, {array.dtype}{list(array.shape)} on replica {replica}. Use the same on all replicas."
             )
     return [array if kind_of(leaf) is None else leaf for leaf, array in zip(column, arrays, strict=True)]
 

@@ -334,7 +334,7 @@ class ReplicaRun:
             first = self.first_replica  # replicas are numbered over all processes
             others = other_failures({first + i: each for i, each in self._failures.items() if i >= 0}, first + replica)
             if isinstance(error, ValueError) and str(error).endswith("is read-only"):  # of NumPy
-                add_note(error, "replicas share this array: write g = g * 0.5 for g *= 0.5, or call .copy()")
+                add_note(error, "arrays that replicas share are read-only: write g = g * 0.5, not g *= 0.5, or copy it")
             add_note(error, f"raised in replica {first + replica} of {self.strategy.num_replicas_in_sync}{others}")
         # Break reference cycles: the traceback refers to this frame and to this run.
         self._failures = {}

@@ -16,7 +16,7 @@ from ringlet.tpu.topology.topology import Topology
 
 IntArray = np.ndarray[Any, np.dtype[np.int32]]
 
-# Transposes of the chips that make each host's chips a block of the logical mesh, by physical and logical shape without
+# Axis orders that make each host's chips a block of the logical mesh, by physical shape, then by logical shape without
 # sizes of 1. From JAX's table.
 _NO_CHANGE, _Z_BEFORE_Y = (0, 1, 2), (0, 2, 1)
 _CONTIGUOUS: dict[tuple[int, ...], dict[tuple[int, ...], tuple[int, ...]]] = {

@@ -50,7 +50,7 @@ class TPUSystemMetadata(NamedTuple):
 
 
 class CoresByHost(NamedTuple):
-    """The numbers of each host's TPU devices, as strings, and the total number of devices."""
+    """The ids of each host's TPU devices, as strings, and the total number of devices."""
 
     device_map: dict[str, list[str]]
     total_cores: int

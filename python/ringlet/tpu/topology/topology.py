@@ -244,7 +244,7 @@ class Topology(Drawable):
 
     @property
     def mesh_shape(self) -> IntArray:
-        """Cores along x, y, z, and per chip: int32, shape (4,)."""
+        """Chips along x, y and z, and devices per chip: int32, shape (4,)."""
         return self._mesh_shape
 
     @property

@@ -16,7 +16,7 @@ from ringlet.data.tensor_spec import Shape, TensorSpec
 from ringlet.errors import DataLossError, InvalidArgumentError
 from ringlet.nest import PyTreeSpec, flatten, is_nested, same_structure_leaves, unflatten
 
-# Kinds of numbers. Each kind can represent the kinds before it.
+# Ranks of the kinds of numbers: a dtype accepts numbers of its own or a lower rank.
 _PLACES = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
 
