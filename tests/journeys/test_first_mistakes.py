@@ -102,7 +102,7 @@ def test_a_write_to_a_result_that_replicas_share_is_answered_with_an_assignment(
     with pytest.raises(ValueError, match="is read-only") as caught:
         strategy.run(lambda: mistake(ringlet.replica_context().all_reduce("SUM", np.ones(2))))
     assert (
-        "arrays that replicas share are read-only: write g = g * 0.5 for g *= 0.5, or call .copy()"
+        "arrays that replicas share are read-only: write g = g * 0.5, not g *= 0.5, or copy it"
         in caught.value.__notes__
     )
 

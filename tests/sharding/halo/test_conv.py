@@ -143,7 +143,7 @@ def test_shared_and_copied_memory_give_the_same_bits(dtype, rows):
     ("x", "kernel", "options", "message"),
     [
         ((1, 4, 8), (1, 4, 3, 3), {}, r"cannot convolve shape \(1, 4, 8\) with a kernel of shape \(1, 4, 3, 3\)"),
-        ((1, 4, 8), (2, 3, 3), {}, "the input has 4 features and the kernel 3 input features"),
+        ((1, 4, 8), (2, 3, 3), {}, "the input has 4 features, and the kernel has 3 input features, with"),
         ((1, 4, 8), (3, 2, 3), {"feature_group_count": 2}, "3 output features cannot be divided into 2 equal groups"),
         (
             (1, 4, 8),
