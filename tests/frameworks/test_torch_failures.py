@@ -12,7 +12,7 @@ from datetime import timedelta
 
 import pytest
 
-from ringlet.errors import DeadlineExceededError
+from ringlet.errors import CollectiveMismatchError, DeadlineExceededError
 from ringlet.rendezvous.process_identity import ProcessIdentity
 from tests.frameworks.libraries import library
 from tests.frameworks.torch_ranks import run_ranks
@@ -182,6 +182,13 @@ def test_the_remedy_of_a_time_out_is_that_of_torch():
         "waited for rank 1.\nAllow more time with timeout_seconds= or RINGLET_TIMEOUT_SECONDS."
     )
     assert str(backend_error(late)).endswith("Allow more time with timeout= of init_process_group or new_group.")
+
+
+def test_an_error_names_the_call_as_the_program_wrote_it():
+    from ringlet.torch.works import backend_error
+
+    cause = CollectiveMismatchError("rank 0: all_reduce(SUM, float32[3], out=), in <module> (a.py:9)")
+    assert str(backend_error(cause)) == "rank 0: all_reduce(SUM, float32[3]), in <module> (a.py:9)"
 
 
 def test_an_operation_that_has_failed_before_its_future_is_asked_for_fails_the_backward_pass():
