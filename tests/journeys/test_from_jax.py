@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ringlet.sharding
-from ringlet.sharding import Mesh, NamedSharding, PartitionSpec, shard
+from ringlet.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, shard
 
 MESH = Mesh({"x": 4, "y": 2})
 X = shard(np.ones((8, 4)), MESH.sharding("x"))
@@ -44,3 +44,10 @@ def test_a_specification_of_jax_is_accepted(name):
     assert NamedSharding(MESH, spec) == NamedSharding(MESH, PartitionSpec("x", None, unreduced="y"))
     with pytest.raises(ValueError, match=re.escape("is a whole PartitionSpec")):
         MESH.sharding(spec)
+
+
+def test_a_specification_alone_means_the_mesh_of_the_array():
+    moved = X.reshard(PartitionSpec(None, "x"))
+    assert moved.sharding == MESH.sharding(None, "x").for_ndim(2)
+    with pytest.raises(TypeError, match="expected a Sharding"):  # an array without a mesh
+        shard(np.ones(4), Sharding.tiled((2,))).reshard(PartitionSpec("x"))
