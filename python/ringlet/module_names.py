@@ -32,8 +32,15 @@ def load_on_use(module: str, homes: Mapping[str, str], advice: Mapping[str, str]
                 raise AttributeError(missing, name=name, obj=sys.modules[module])
             if "errors" in homes:
                 importlib.import_module(f".{homes['errors']}", module)  # installs the hook that shortens tracebacks
+            from opcode import opmap  # imported here because only misspelt names need it
+
             near = _nearest(name, {*dir(sys.modules[module]), *advice})
             remedy = advice.get(near, f"write {module}.{near}" if near else "")
+            caller = sys._getframe(1)
+            is_import = caller.f_code.co_code[caller.f_lasti] == opmap["IMPORT_FROM"]
+            # An import would replace the text of an AttributeError; one of a submodule being loaded goes on without it.
+            if is_import and remedy and f"{module}.{name}" not in sys.modules:
+                raise ImportError(f"cannot import name {name!r} from {module!r}: {remedy}", name=module)
             # Without `obj`, Python adds no suggestion of its own.
             raise AttributeError(f"{missing}: {remedy}" if remedy else missing, name=name)
         home, _, original = homes[name].partition(":")

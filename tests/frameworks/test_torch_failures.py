@@ -12,7 +12,7 @@ from datetime import timedelta
 
 import pytest
 
-from ringlet.errors import DeadlineExceededError
+from ringlet.errors import CollectiveMismatchError, DeadlineExceededError
 from ringlet.rendezvous.process_identity import ProcessIdentity
 from tests.frameworks.libraries import library
 from tests.frameworks.torch_ranks import run_ranks
@@ -184,6 +184,13 @@ def test_the_remedy_of_a_time_out_is_that_of_torch():
     assert str(backend_error(late)).endswith("Allow more time with timeout= of init_process_group or new_group.")
 
 
+def test_an_error_names_the_call_as_the_program_wrote_it():
+    from ringlet.torch.works import backend_error
+
+    cause = CollectiveMismatchError("rank 0: all_reduce(SUM, float32[3], out=), in <module> (a.py:9)")
+    assert str(backend_error(cause)) == "rank 0: all_reduce(SUM, float32[3]), in <module> (a.py:9)"
+
+
 def test_an_operation_that_has_failed_before_its_future_is_asked_for_fails_the_backward_pass():
     from ringlet.collectives.operation_queue import Finished
     from ringlet.torch.works import RingletWork
@@ -247,16 +254,17 @@ def test_abort_ends_the_calls_of_all_ranks():
 # --- joining ----------------------------------------------------------------------------------------------------------
 
 
-def join(store, rank):
+def join(store, rank, ranks=()):
     from ringlet.torch.store_rendezvous import exchange
 
-    return exchange(store, rank, 2, timedelta(seconds=0.3))
+    return exchange(store, rank, 2, timedelta(seconds=0.3), ranks)
 
 
-def record(store, rank, process, user=None):
+def record(store, rank, process, user=None, ranks=()):
     import json
 
     fields = {"process": process.as_record(), "user": os.geteuid() if user is None else user, "key": "k"}
+    fields |= {"ranks": [*ranks], "rank": [*ranks, 0, 1][rank]}
     store.add(f"ringlet/{rank}", 1)
     store.set(f"ringlet/1/{rank}", json.dumps(fields))
 
@@ -307,6 +315,35 @@ def test_a_rank_that_has_joined_already_is_refused():
     record(store, 1, ProcessIdentity(os.getppid(), _start(os.getppid()), *_rest()))
     with pytest.raises(dist.DistBackendError, match=rf"rank 1 has joined already, as pid {os.getppid()}"):
         join(store, 1)
+
+
+def test_ranks_that_create_different_groups_are_refused():
+    store = dist.HashStore()
+    record(store, 0, ProcessIdentity.of_this_process(), ranks=[0, 2])
+    with pytest.raises(dist.DistBackendError, match=r"rank 0 called new_group\(\[0, 2\]\), rank 1 .*\(\[0, 1\]\)"):
+        join(store, 1, [0, 1])
+
+
+def test_a_rank_of_another_group_is_no_second_process_of_the_same_rank():
+    store = dist.HashStore()
+    record(store, 1, ProcessIdentity(os.getppid(), _start(os.getppid()), *_rest()), ranks=[1, 2])
+    with pytest.raises(dist.DistBackendError, match=r"rank 2 called new_group\(\[1, 2\]\), rank 1 .*\(\[0, 1\]\)"):
+        join(store, 1, [0, 1])
+
+
+def test_a_store_that_ended_with_its_process_is_named():
+    class Ended:
+        def add(self, key, number):
+            return 1
+
+        def set(self, *args):
+            pass
+
+        def wait(self, *args):
+            raise dist.DistNetworkError("Broken pipe")
+
+    with pytest.raises(dist.DistBackendError, match=r"the store has ended.*dist\.barrier\(\)"):
+        join(Ended(), 1)
 
 
 def _start(pid):

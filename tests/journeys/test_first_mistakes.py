@@ -124,3 +124,17 @@ def test_a_write_to_a_result_that_replicas_share_is_answered_with_an_assignment(
 def test_an_error_of_a_strategy_gives_the_line_to_write(mistake, remedy):
     with pytest.raises((TypeError, ValueError), match=re.escape(remedy)):
         mistake()
+
+
+@pytest.mark.parametrize(
+    ("line", "remedy"),
+    [
+        ("from ringlet import Mesh", "cannot import name 'Mesh' from 'ringlet': write ringlet.sharding.Mesh"),
+        ("from ringlet import MirroredStratgy", "write ringlet.MirroredStrategy"),
+        ("from ringlet.sharding import make_mesh", "write Mesh({'x': 4, 'y': 2})"),
+        ("from ringlet.tpu import Topolgy", "write ringlet.tpu.Topology"),
+    ],
+)
+def test_an_import_of_an_absent_name_gives_the_name_to_import(line, remedy):
+    with pytest.raises(ImportError, match=re.escape(remedy)):
+        exec(line)

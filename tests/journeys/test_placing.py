@@ -9,6 +9,7 @@ from ringlet import tpu
 from ringlet.launcher.command_line import main
 
 SLICE = tpu.Topology.from_accelerator_type("v4-128", megacore=True)
+V5E = tpu.Topology.from_accelerator_type("v5e-64")
 
 
 @pytest.mark.parametrize(
@@ -19,6 +20,9 @@ SLICE = tpu.Topology.from_accelerator_type("v4-128", megacore=True)
         (lambda: tpu.create_device_mesh(SLICE, [8, 8]), TypeError, ["must be a Topology, got [8, 8]"]),
         (lambda: tpu.DeviceAssignment.build(SLICE, num_replicas=(8, 8)), TypeError, ["(8, 8)", "num_replicas=64"]),
         (lambda: tpu.DeviceAssignment.build(SLICE, [2, 2, 2], num_replicas=8), ValueError, ["(3,)", "[2, 2, 2, 1]"]),
+        (lambda: tpu.DeviceAssignment.build(V5E, [2, 2, 2, 1], num_replicas=8), ValueError, ["write [2, 4, 1, 1]"]),
+        (lambda: tpu.DeviceAssignment.build(SLICE, [8, 1, 1, 1], num_replicas=8), ValueError, ["write [2, 2, 2, 1]"]),
+        (lambda: SLICE.draw("slice.pdf"), ValueError, ["write draw('slice.svg') or draw('slice.png')"]),
         (
             lambda: ringlet.TPUStrategy(tpu.DeviceAssignment.build(SLICE, num_replicas=64)),
             TypeError,

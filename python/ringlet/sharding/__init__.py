@@ -73,11 +73,23 @@ __all__ = [
 ]
 
 # Loaded on first use, because most programs need neither numpy.random nor JAX nor PyTorch.
+# Then names of JAX and torch, and what to write instead.
+_RESHARD = "write x.reshard(sharding)"
 __getattr__ = load_on_use(
     __name__,
     {"random": "random"}
     | dict.fromkeys(("from_dtensor", "to_dtensor"), "formats.dtensor_layouts")
     | dict.fromkeys(("from_jax", "to_jax"), "formats.jax_layouts"),
+    {
+        "P": f"write {__name__}.PartitionSpec",
+        "device_get": "write x.numpy()",
+        "distribute_tensor": "write shard(array, mesh.sharding('x'))",
+        "make_mesh": "write Mesh({'x': 4, 'y': 2})",
+        "reshard": _RESHARD,
+        "shard_map": "apply NumPy's functions to sharded arrays, or write map_halo for a function of tiles",
+        "visualize_array_sharding": f"write {__name__}.visualize",
+        "with_sharding_constraint": _RESHARD,
+    },
 )
 __dir__ = list_public(__name__)
 

@@ -14,6 +14,7 @@ from ringlet.collectives.argument_parsing import shortened
 
 if TYPE_CHECKING:
     from ringlet.sharding.layout.mesh import NamedSharding
+    from ringlet.sharding.layout.partition_spec import PartitionSpec
     from ringlet.sharding.layout.sharding import Sharding
     from ringlet.sharding.sharded_array import ShardedArray
 
@@ -247,13 +248,14 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
         converted: ShardedArray = astype(self, dtype, order, casting, subok, copy)
         return converted
 
-    def reshard(self: Any, sharding: Sharding | NamedSharding) -> ShardedArray:
+    def reshard(self: Any, sharding: Sharding | NamedSharding | PartitionSpec) -> ShardedArray:
         """Return the same values in another sharding, sending as few bytes as possible.
 
         Parameters
         ----------
-        sharding : Sharding or NamedSharding
-            The new sharding, for the same number of dimensions and the same devices.
+        sharding : Sharding, NamedSharding or PartitionSpec
+            The new sharding, for the same number of dimensions and the same devices. A specification alone is for the
+            mesh of this array.
 
         Returns
         -------

@@ -44,7 +44,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
         self, store: Any, rank: int, size: int, timeout: timedelta, global_ranks: Sequence[int] | None = None
     ) -> None:
         super().__init__(rank, size)  # the constructor with a store is only available in C++
-        ranks = exchange(store, rank, size, timeout)
+        ranks = exchange(store, rank, size, timeout, global_ranks or ())
         self._seconds = timeout.total_seconds()
         self._store, self._rank, self._size = store, rank, size
         self._global_ranks = list(global_ranks or range(size))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from torch.distributed import DistBackendError
+from torch.distributed import DistBackendError, DistNetworkError
 
 from ringlet.cluster.environment import Placement, hosts_placement
 from ringlet.collectives import Member, init_process_group
@@ -54,8 +54,11 @@ def join(ranks: Ranks, rank: int, timeout: timedelta) -> Member:
     return join_processes(Job("torch.distributed", ranks.key, size), [rank], seconds, ranks.place, ranks.processes)[0]
 
 
-def exchange(store: Any, rank: int, size: int, timeout: timedelta) -> Ranks:
-    """Exchange the identities of all processes through the store, and check that they can form a group."""
+def exchange(store: Any, rank: int, size: int, timeout: timedelta, global_ranks: Sequence[int] = ()) -> Ranks:
+    """Exchange the identities of all processes through the store, and check that they can form a group.
+
+    `global_ranks` are those of ``new_group``: torch numbers groups by call, and does not compare their ranks.
+    """
     if not 0 <= rank < size:  # torch does not check RANK and WORLD_SIZE
         raise InvalidArgumentError(
             f"rank {rank} is not in a group of {size}: number the ranks from 0 to {size - 1}, or raise world_size"
@@ -64,12 +67,18 @@ def exchange(store: Any, rank: int, size: int, timeout: timedelta) -> Ranks:
     attempt = store.add(f"ringlet/{rank}", 1)  # the store may outlive a group, as the store of torchrun does
     place = hosts_placement(os.environ)
     record = own_record() | {"key": secrets.token_hex(16) if rank == 0 else "", "mpi": place and place.rank}
+    record |= {"ranks": [*global_ranks], "rank": [*global_ranks, *range(size)][rank]}
     if attempt > 1:
-        _check_alone(json.loads(store.get(f"ringlet/{attempt - 1}/{rank}")), mine, rank)
+        _check_alone(json.loads(store.get(f"ringlet/{attempt - 1}/{rank}")), mine, record)
     store.set(f"ringlet/{attempt}/{rank}", json.dumps(record))
     keys = [f"ringlet/{attempt}/{number}" for number in range(size)]
     try:
         store.wait(keys, timeout)
+    except DistNetworkError as error:
+        raise DistBackendError(
+            "the store has ended with its process, usually rank 0, before all ranks joined: call dist.barrier() before "
+            "dist.destroy_process_group()."
+        ) from error
     except RuntimeError as error:
         missing = [number for number, key in enumerate(keys) if not store.check([key])]
         raise DistBackendError(
@@ -77,6 +86,8 @@ def exchange(store: Any, rank: int, size: int, timeout: timedelta) -> Ranks:
             "rank once, all with the ringlet backend and the same world_size, or allow more time with timeout=."
         ) from error
     records = [json.loads(store.get(key)) for key in keys]
+    for each in records:
+        _check_same(each, record)
     processes: list[int] | None = [each.get("mpi") for each in records]
     if not (places := different_places(records)):
         place = processes = None
@@ -90,10 +101,21 @@ def exchange(store: Any, rank: int, size: int, timeout: timedelta) -> Ranks:
     return Ranks(identities, records[0]["key"], place, processes)
 
 
-def _check_alone(record: dict[str, Any], mine: ProcessIdentity, rank: int) -> None:
+def _check_same(other: dict[str, Any], mine: dict[str, Any]) -> None:
+    if other["ranks"] != mine["ranks"]:
+        calls = [f"rank {each['rank']} called new_group({each['ranks']})" for each in (other, mine)]
+        raise DistBackendError(
+            f"the ranks created different groups: {', '.join(calls)}. Call new_group with the same ranks in the same "
+            "order on every rank."
+        )
+
+
+def _check_alone(record: dict[str, Any], mine: ProcessIdentity, own: dict[str, Any]) -> None:
     other = ProcessIdentity.from_record(record["process"])
     is_here = (other.boot_id, other.pid_namespace) == (mine.boot_id, mine.pid_namespace)
     if is_here and not other.is_same_process(mine) and not other.has_ended():
+        _check_same(record, own)
         raise DistBackendError(
-            f"rank {rank} has joined already, as {other}; this is {mine}: start each rank once, each with its own RANK."
+            f"rank {own['rank']} has joined already, as {other}; this is {mine}: start each rank once, each with its "
+            "own RANK."
         )

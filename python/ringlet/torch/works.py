@@ -119,8 +119,10 @@ def backend_error(error: BaseException, global_ranks: Sequence[int] | None = Non
     """
     if not isinstance(error, (RuntimeError, OSError)) or isinstance(error, (DistBackendError, NotImplementedError)):
         return error  # an invalid argument of this rank, not a failure of the group
-    text = str(error).replace(
-        "timeout_seconds= or RINGLET_TIMEOUT_SECONDS", "timeout= of init_process_group or new_group"
+    text = (
+        str(error)
+        .replace("timeout_seconds= or RINGLET_TIMEOUT_SECONDS", "timeout= of init_process_group or new_group")
+        .replace(", out=)", ")")
     )
     facts = (
         {name: getattr(error, name) for name in ("rank", "host", "pid", "reason")}

@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, cast
 
 
 class Drawable:
     """Base class of objects that can be drawn: slices, assignments, and costs with the loads of their links."""
 
-    def draw(self, **options: Any) -> None:
+    def draw(self, file: Any = None, **options: Any) -> None:
         """Print the slice as text: chips, hosts and wrap links, an assignment's rings, and a cost's link loads.
 
         Parameters
         ----------
+        file : text file or str, optional
+            A name that ends in ``.svg``, or in ``.png`` with matplotlib: the picture is written to that file instead.
         **options
             As for ``ringlet.tpu.drawing.draw``: ``loads``, ``rings`` (of an assignment), ``slices``, ``width``,
-            ``color``, ``file``.
+            ``color``.
+
+        Raises
+        ------
+        ValueError
+            If the name has another ending.
         """
+        from pathlib import Path
+
         from ringlet.tpu import drawing
 
-        drawing.draw(cast(Any, self), **options)
+        if not isinstance(file, str | os.PathLike):
+            drawing.draw(cast(Any, self), file=file, **options)
+        elif (name := os.fspath(file).lower()).endswith(".png"):
+            self.plot(**options).figure.savefig(file)
+        elif name.endswith(".svg"):
+            Path(file).write_text(drawing.svg(cast(Any, self), **options), encoding="utf-8")
+        else:
+            raise ValueError(f"{file!r} is neither SVG nor PNG: write draw('slice.svg') or draw('slice.png')")
 
     def plot(self, **options: Any) -> Any:
         """Draw the slice with matplotlib.

@@ -213,3 +213,12 @@ def test_the_last_of_several_values_is_put_in_a_number():
     x = shard(np.array(3.0), Sharding.replicated(2))
     np.put(x, [0, 0], [1, 2, 3])
     assert float(x) == 2
+
+
+def test_an_assignment_by_a_mask_is_reported_as_one():
+    x = shard(np.arange(16.0).reshape(4, 4), Sharding.tiled((2, 2)))
+    mask, rows = x > 5, shard(np.arange(4) > 1, Sharding.tiled((4,)))
+    with explain() as report:
+        x[mask] = 0
+        x[rows] = 1
+    assert [(operation.name, len(operation.collectives)) for operation in report.operations] == [("assign", 1)]

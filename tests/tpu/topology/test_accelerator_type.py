@@ -87,6 +87,8 @@ def test_every_spelling_is_read(spelling, name):
         ("v9-32", "names begin with v2, v3, v4, v5litepod.*'v"),
         ("v44-16", "names begin with.*names: 'v4-16'"),
         ("v3_8", "names begin with.*names: 'v3-8'"),
+        ("v5p128", "names begin with.*names: 'v5p-128'"),
+        ("v5litepod16", "names begin with.*names: 'v5litepod-16'"),
         ("TPU v4 32", "names begin with.*names: 'v4-32'"),
         ("v5-litepod-17", "v5- must be followed by a number.*names: 'v5litepod-16', 'v5litepod-32'"),
         ("ct5p-hightpu-4t", "names begin with.*names: 'ct5lp-hightpu-4t'"),

@@ -7,7 +7,6 @@ import json
 import math
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ringlet.launcher.command_line import CommandError, closed_output_ignored
@@ -133,14 +132,8 @@ def _drawn(report: Report) -> StepCost | CollectiveCost | DeviceAssignment:
 
 
 def _write_picture(report: Report, file: str) -> None:
-    drawn = _drawn(report)
     try:
-        if file.lower().endswith(".png"):
-            drawn.plot().figure.savefig(file)
-            return
-        from ringlet.tpu import drawing
-
-        Path(file).write_text(drawing.svg(drawn), encoding="utf-8")
+        _drawn(report).draw(file)
     except ModuleNotFoundError as error:
         other = file[: -len(".png")] + ".svg"
         raise CommandError(

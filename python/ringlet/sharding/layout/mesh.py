@@ -16,7 +16,7 @@ from ringlet.collectives.argument_parsing import shortened
 from ringlet.errors import ShardingError
 from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.partition import whole_number
-from ringlet.sharding.layout.partition_spec import Entry, PartitionSpec
+from ringlet.sharding.layout.partition_spec import SPEC_NAMES, Entry, PartitionSpec
 from ringlet.sharding.layout.sharding import Sharding
 from ringlet.sharding.layout.tile_assignment import MOST_DEVICES
 from ringlet.tpu import DeviceAssignment
@@ -185,6 +185,7 @@ class NamedSharding:
     ----------
     mesh : Mesh
     spec : PartitionSpec
+        Or that of JAX.
 
     Raises
     ------
@@ -205,7 +206,10 @@ class NamedSharding:
 
     def __post_init__(self) -> None:
         mesh: object = self.mesh
-        spec: object = self.spec
+        spec: Any = self.spec
+        if type(spec).__name__ in SPEC_NAMES and not isinstance(spec, PartitionSpec):  # JAX's
+            spec = PartitionSpec(*spec, unreduced=getattr(spec, "unreduced", ()))
+            object.__setattr__(self, "spec", spec)
         if not isinstance(mesh, Mesh) or not isinstance(spec, PartitionSpec):
             raise TypeError(
                 "expected a mesh and a PartitionSpec, as in NamedSharding(mesh, PartitionSpec('x', None)), got "

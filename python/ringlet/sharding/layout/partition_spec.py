@@ -10,6 +10,7 @@ from ringlet.collectives.argument_parsing import shortened
 from ringlet.errors import ShardingError
 
 Entry = str | Iterable[str] | None
+SPEC_NAMES = ("PartitionSpec", "P")  # JAX has both, by version
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -76,7 +77,7 @@ class PartitionSpec:
 def _axes(entry: object) -> tuple[str, ...]:
     if entry is None or isinstance(entry, str):
         return () if entry is None else (entry,)
-    if isinstance(entry, PartitionSpec):
+    if type(entry).__name__ in SPEC_NAMES:
         raise ShardingError(
             f"{entry} is a whole PartitionSpec, where the axes of one dimension are expected: write "
             f"NamedSharding(mesh, {entry})"

@@ -100,15 +100,19 @@ def set_item(x: ShardedArray, key: Any, value: Any) -> None:
     if basic is not None:
         recorded_as_one("assign", (x, value), lambda: _assign(x, basic, value))
     elif _is_mask(x, key) and _is_uniform(value, x.ndim - key.ndim):
-        mask = key.reshape(key.shape + (1,) * (x.ndim - key.ndim))
         value = value if hasattr(value, "dtype") else np.asarray(value, x.dtype)
-        np.copyto(x, value, casting="unsafe", where=mask)  # type: ignore[arg-type]  # dispatched
+        recorded_as_one("assign", (x, value), lambda: _assign_where(x, key, value))
     elif _is_field(x, key):
         whole = np.array(gathered(_ASSIGNMENT, x))
         whole[gathered(_ASSIGNMENT, key)] = gathered(_ASSIGNMENT, value)
         x[...] = whole
     else:
         recorded_as_one("assign", (x, value), lambda: assign_at(x, key, value))
+
+
+def _assign_where(x: ShardedArray, mask: ShardedArray, value: Any) -> None:
+    mask = mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim))
+    np.copyto(x, value, casting="unsafe", where=mask)  # type: ignore[arg-type]  # dispatched
 
 
 # Names of the operations in warnings.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from ringlet.sharding.explain import is_recording, record_operation, recorded_as
 from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.layout import Array, Layout
 from ringlet.sharding.layout.layout_of import group_of, layout_of
+from ringlet.sharding.layout.mesh import NamedSharding
+from ringlet.sharding.layout.partition_spec import SPEC_NAMES
 from ringlet.sharding.memory_modes import is_planning
 from ringlet.sharding.report import Operation, array_records
 from ringlet.sharding.resharding.collective_record import Collective, Message
@@ -24,16 +26,14 @@ from ringlet.sharding.resharding.reshard_plan import ReshardPlan, Step, collecti
 from ringlet.sharding.resharding.tile_transport import deliver, received, view_of
 from ringlet.sharding.sharded_array import ShardedArray
 
-if TYPE_CHECKING:
-    from ringlet.sharding.layout.mesh import NamedSharding
-    from ringlet.sharding.layout.sharding import Sharding
 
-
-def reshard(x: ShardedArray, sharding: Sharding | NamedSharding) -> ShardedArray:
+def reshard(x: ShardedArray, sharding: Any) -> ShardedArray:
     """Return the same values in another sharding; called by :meth:`ShardedArray.reshard`.
 
     If devices share memory, nothing is copied: the result reads the memory of `x` until either is written to.
     """
+    if x._group.mesh is not None and type(sharding).__name__ in SPEC_NAMES:
+        sharding = NamedSharding(x._group.mesh, sharding)
     layout = layout_of(sharding, x.ndim, x._group.num_devices)
     group = group_of(sharding, x._group.num_devices)
     if group not in (x._group, DeviceGroup.of(x._group.num_devices)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 from collections.abc import Sequence
@@ -40,9 +41,12 @@ def _text(numbers: Sequence[int]) -> str:
 def _room(mesh: Sequence[int], shape: Sequence[int], stride: Sequence[int], num_replicas: int) -> list[int]:
     footprint = [a * b for a, b in zip(shape, stride, strict=True)]
     if any(a > b for a, b in zip(footprint, mesh, strict=True)):
+        fitting = (s for s in itertools.product(*(range(1, n + 1) for n in mesh)) if math.prod(s) == math.prod(shape))
+        nearest = min(fitting, key=lambda s: (sum(s), s), default=None) if max(stride) == 1 else None
         raise ValueError(
             f"computation footprint {_text(footprint)} does not fit in TPU topology shape {_text(mesh)}. The footprint "
             "is computation_shape * computation_stride along x, y, z and the devices of a chip."
+            + (f" For {math.prod(shape)} devices, write {[*nearest]}." if nearest else "")
         )
     room = [length // size * step for length, size, step in zip(mesh, footprint, stride, strict=True)]
     most = math.prod(room)

@@ -20,7 +20,9 @@ _BY_MACHINE = {generation.machine: generation for generation in GENERATIONS.valu
 
 _NAME = re.compile(r"(?P<prefix>[a-z0-9]+)[-:](?:(?P<number>\d{1,9})|(?P<shape>\d{1,9}(?:x\d{1,9}){1,2}))", re.ASCII)
 # Prefix and number (if any) of an invalid name, for suggestions.
-_PARTS = re.compile(r"(?:tpu[-_ ]*(?=v))?(.*?)(?:[-:_ ]+(\d{1,9})\d*\w*)?[-:_ ]*", re.ASCII | re.DOTALL)
+_PARTS = re.compile(
+    r"(?:tpu[-_ ]*(?=v))?(.*?)(?:(?:[-:_ ]+|(?<=[depx])(?=\d+$))(\d{1,9})\d*\w*)?[-:_ ]*", re.ASCII | re.DOTALL
+)
 _MACHINE = re.compile(r"(?P<machine>[a-z0-9]+-[a-z]+)-(?P<chips>\d{1,3})t", re.ASCII)
 
 
