@@ -38,7 +38,7 @@ def load_on_use(module: str, homes: Mapping[str, str], advice: Mapping[str, str]
             remedy = advice.get(near, f"write {module}.{near}" if near else "")
             caller = sys._getframe(1)
             is_import = caller.f_code.co_code[caller.f_lasti] == opmap["IMPORT_FROM"]
-            # Python replaces the text of an AttributeError in an import, unless the name is a module that is being loaded.
+            # In an import, Python replaces the text of an AttributeError, unless the name is a module that is loading.
             if is_import and remedy and f"{module}.{name}" not in sys.modules:
                 raise ImportError(f"cannot import name {name!r} from {module!r}: {remedy}", name=module)
             # Without `obj`, Python adds no suggestion of its own.
