@@ -91,6 +91,13 @@ def test_steps_of_tables_and_of_scalars_are_shown():
     assert explanation(DistributedDataset(Dataset.range(1), 1), steps=3).endswith("step 0: replica 0 gets np.int64(0)")
 
 
+def test_a_notebook_shows_how_a_dataset_is_distributed():
+    shown = DistributedDataset(Dataset.range(10).batch(4), 2)._repr_html_()
+    for text in ("DistributedDataset", "replicas", ">2<", "DATA (AUTO", "each global batch is cut into 2", ">3<"):
+        assert text in shown
+    assert "none (a function created the datasets)" in DistributedDataset.of_replicas([Dataset.range(2)])._repr_html_()
+
+
 def test_datasets_of_a_function_are_told_apart():
     found = explanation(DistributedDataset.of_replicas([Dataset.range(2).batch(1), Dataset.range(3).batch(1)]))
     assert "policy: none (a function created the datasets)" in found

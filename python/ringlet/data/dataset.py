@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ringlet.collectives.argument_parsing import shortened
 from ringlet.data.dataset_iterator import DatasetIterator, NumpyIterator
-from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, cardinality_text
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import Node
 from ringlet.data.operations.apply import apply as _apply
@@ -204,9 +204,8 @@ class Dataset:
     def _repr_html_(self) -> str:
         from ringlet.values.notebook_repr import facts_table
 
-        sizes = {INFINITE_CARDINALITY: "infinite", UNKNOWN_CARDINALITY: "unknown"}
         spec = {} if self._node.runs_user_code else {"element_spec": self.element_spec}
-        facts = {"operations": _chain(self._node), "elements": sizes.get(self.cardinality(), self.cardinality())}
+        facts = {"operations": _chain(self._node), "elements": cardinality_text(self.cardinality())}
         return facts_table(type(self).__name__, {**facts, **spec})
 
 

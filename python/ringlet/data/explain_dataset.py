@@ -67,9 +67,7 @@ def explanation(dataset: Dataset | DistributedDataset, steps: int = 0) -> str:
 def _decided(decision: Decision) -> Iterator[str]:
     place = decision.place
     yield f"worker {place.worker_index} of {place.num_workers}, {place.num_replicas} of {place.total} replicas"
-    policy = "none" if decision.policy is None else decision.policy.name
-    yield f"policy: {policy} ({decision.reason})"
-    yield f"cut:    {decision.cut}"
+    yield from (f"{name + ':':<8}{text}" for name, text in decision.facts.items())
 
 
 def _graph(node: Node, depth: int = 0) -> Iterator[str]:

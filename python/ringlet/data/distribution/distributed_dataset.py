@@ -11,6 +11,7 @@ from ringlet.data.distribution.distributed_iterator import DistributedIterator
 from ringlet.data.distribution.distribution_plan import Decision, Uneven, decide, decide_dealing, decide_per_replica
 from ringlet.data.distribution.element_distribution import ElementDistribution
 from ringlet.data.distribution.input_placement import InputPlacement
+from ringlet.data.graph.cardinality import cardinality_text
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.iterable import iterable_source
 from ringlet.data.graph.node import Node
@@ -191,6 +192,12 @@ class DistributedDataset:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} for {self._decision.place.total} replicas>"
+
+    def _repr_html_(self) -> str:
+        from ringlet.values.notebook_repr import facts_table
+
+        facts = {"replicas": self._decision.place.total, **self._decision.facts}
+        return facts_table(type(self).__name__, {**facts, "elements": cardinality_text(self.cardinality)})
 
     if not TYPE_CHECKING:  # type checkers report these calls
 

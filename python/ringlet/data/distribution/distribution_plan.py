@@ -69,6 +69,12 @@ class Decision:
     reason: str
     cut: str
 
+    @property
+    def facts(self) -> dict[str, str]:
+        """The choices, as text by their names."""
+        policy = "none" if self.policy is None else self.policy.name
+        return {"policy": f"{policy} ({self.reason})", "cut": self.cut}
+
 
 def decide(node: Node, place: InputPlacement, *, buffer_size: int = 1, uneven: Uneven = None) -> Decision:
     """Choose the plan for a dataset of global batches on one worker.

@@ -9,3 +9,8 @@ INFINITE_CARDINALITY: Final = -1
 
 UNKNOWN_CARDINALITY: Final = -2
 """The number of elements is unknown until the dataset is read (``tf.data.UNKNOWN_CARDINALITY``)."""
+
+
+def cardinality_text(cardinality: int) -> str:
+    """Return a cardinality for the table of a dataset in a notebook."""
+    return {INFINITE_CARDINALITY: "infinite", UNKNOWN_CARDINALITY: "unknown"}.get(cardinality, str(cardinality))
