@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ringlet.errors import ShardingError
-from ringlet.sharding import Mesh, Sharding, from_jax, shard, to_jax
+from ringlet.sharding import Mesh, NamedSharding, Sharding, from_jax, shard, to_jax
 from tests.frameworks.libraries import library
 
 jax = library("jax")
@@ -53,6 +53,17 @@ def test_sums_are_combined_and_one_device_shares_memory():
     np.testing.assert_array_equal(to_jax(x.sum(axis=0)), VALUES.sum(axis=0))
     one = jax.device_put(VALUES, jax.devices()[1])
     assert from_jax(one).shards[0].ctypes.data == one.unsafe_buffer_pointer()
+
+
+def test_specifications_of_jax_are_accepted():
+    mesh = Mesh({"x": 2, "y": 2})
+    for spec in (("x", None), (("x", "y"),), (None, "y")):
+        theirs = jax.sharding.PartitionSpec(*spec)
+        assert NamedSharding(mesh, theirs) == mesh.sharding(*spec)
+    theirs = jax.sharding.PartitionSpec("x", unreduced={"y"})
+    assert NamedSharding(mesh, theirs) == mesh.sharding("x", unreduced="y")
+    with pytest.raises(ShardingError, match="has reduced axes, which only JAX has: omit reduced="):
+        NamedSharding(mesh, jax.sharding.PartitionSpec("x", reduced={"y"}))
 
 
 def test_missing_devices_and_other_shardings_are_refused():

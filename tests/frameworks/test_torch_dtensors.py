@@ -45,9 +45,13 @@ def converted(rank, size, name):
             assert (back.placements, back.shape, back.stride()) == (tensor.placements, tensor.shape, tensor.stride())
             assert torch.equal(back.full_tensor(), tensor.full_tensor())
             is_shared = back.to_local().data_ptr() == x.shards[0].ctypes.data
-            assert is_shared == (not any(placement.is_replicate() for placement in placements))
+            assert is_shared == (placements == [Shard(0), Shard(0)])
+            assert back.to_local().is_contiguous()
         terms = DTensor.from_local(torch.full((3,), 1.0 + rank // 2), grid, [Partial(), Replicate()])
         assert from_dtensor(terms, member).tolist() == terms.full_tensor().tolist() == [3, 3, 3]
+        number = DTensor.from_local(torch.tensor(1.0 + rank // 2), grid, [Partial(), Replicate()])
+        assert from_dtensor(number, member).tolist() == 3
+        assert from_dtensor(number.redistribute(placements=[Replicate()] * 2), member).tolist() == 3
         columns = to_dtensor(from_dtensor(tensor, member).sum(axis=0), grid)
         assert torch.equal(columns.full_tensor(), torch.from_numpy(ROWS).sum(0))
         narrow = distribute_tensor(torch.arange(5, dtype=torch.bfloat16), grid, [Shard(0), Replicate()])
@@ -91,19 +95,27 @@ def test_layouts_and_values_are_kept_both_ways_without_a_message(tmp_path):
 
 def of_two_ranks(rank, size, name):
     from torch.distributed.device_mesh import DeviceMesh
-    from torch.distributed.tensor import DTensor, Shard
+    from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 
     with member_of(rank, size, name) as member:
-        back_to_front = DeviceMesh("cpu", [1, 0])
-        tensor = DTensor.from_local(torch.full((2,), float(rank)), back_to_front, [Shard(0)])
-        x = from_dtensor(tensor.requires_grad_(), member)
-        again = to_dtensor(x, back_to_front)
-        wrong = DTensor.from_local(torch.zeros(3), back_to_front, [Shard(0)], shape=(4,), stride=(1,))
+        mesh = DeviceMesh("cpu", [0, 1])
+        tensor = DTensor.from_local(torch.full((2,), float(rank)), mesh, [Shard(0)]).requires_grad_()
+        assert from_dtensor(tensor, member).tolist() == [0, 0, 1, 1]
+        uneven = distribute_tensor(torch.arange(5), DeviceMesh("cpu", [[0], [1]]), [Shard(0), Shard(0)])
+        assert from_dtensor(uneven, member).tolist() == [0, 1, 2, 3, 4]
+        wrong = DTensor.from_local(torch.zeros(3), mesh, [Shard(0)], shape=(4,), stride=(1,))
         with pytest.raises(ShardingError, match=rf"rank {rank} has shape \(3,\).* pass shape= and stride="):
             from_dtensor(wrong, member)
-        return x.tolist(), str(x.sharding), again.to_local().tolist(), again.device_mesh.mesh.tolist()
+        back_to_front = DTensor.from_local(torch.zeros(2), DeviceMesh("cpu", [1, 0]), [Shard(0)])
+        with pytest.raises(ShardingError, match="an axis along which the ranks do not ascend"):
+            from_dtensor(back_to_front, member)
+        # Terms that are more than summed.
+        table = distribute_tensor(torch.arange(8.0).reshape(4, 2), mesh, [Shard(0)])
+        rows = torch.nn.functional.embedding(distribute_tensor(torch.tensor([0, 3]), mesh, [Replicate()]), table)
+        with pytest.raises(ShardingError, match=r"MaskPartial.*: expected Shard\(dim\), Replicate\(\) or Partial"):
+            from_dtensor(rows, member)
+        return True
 
 
-def test_ranks_in_another_order_keep_their_tiles(tmp_path):
-    for rank, answer in enumerate(run_ranks(of_two_ranks, 2, tmp_path.name)):
-        assert answer == ([1, 1, 0, 0], "{devices=[2]1,0}", [rank, rank], [1, 0])
+def test_grads_sizes_of_one_and_what_is_refused(tmp_path):
+    assert run_ranks(of_two_ranks, 2, tmp_path.name) == [True, True]

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 
@@ -331,19 +332,15 @@ def test_a_rank_of_another_group_is_no_second_process_of_the_same_rank():
         join(store, 1, [0, 1])
 
 
-def test_a_store_that_ended_with_its_process_is_named():
-    class Ended:
-        def add(self, key, number):
-            return 1
+@pytest.mark.parametrize("call", ["add", "set", "wait"])
+def test_a_store_that_ended_with_its_process_is_named(call):
+    def end(*args):
+        raise dist.DistNetworkError("Broken pipe")
 
-        def set(self, *args):
-            pass
-
-        def wait(self, *args):
-            raise dist.DistNetworkError("Broken pipe")
-
+    store = SimpleNamespace(add=lambda key, number: 1, set=lambda *args: None, wait=lambda *args: None)
+    setattr(store, call, end)
     with pytest.raises(dist.DistBackendError, match=r"the store has ended.*dist\.barrier\(\)"):
-        join(Ended(), 1)
+        join(store, 1)
 
 
 def _start(pid):

@@ -15,12 +15,15 @@ X = np.arange(9.0).reshape(9, 1) * np.ones((9, 3))
 @pytest.mark.parametrize("batch_size", [1, 3, 4, 100])
 @pytest.mark.parametrize("row", [lambda row: 2 * row, sum, lambda row: {"mean": row.mean()}])
 def test_a_list_with_an_item_for_each_row_is_refused(batch_size, row):
-    with pytest.raises(ValueError, match=r"a list with one item for each row .*return np\.array\(items\)"):
+    with pytest.raises(ValueError, match=r"returned a list, .*return np\.array\(items\) for one item per row"):
         ringlet.map(lambda rows: [row(each) for each in rows], X, batch_size=batch_size)
 
 
-def test_a_list_of_columns_is_a_structure():
-    low, high = ringlet.map(lambda rows: [rows.min(1), rows.max(1)], X, batch_size=4)
+@pytest.mark.parametrize("batch_size", [1, 2, 4])
+def test_a_list_of_columns_is_refused_in_batches_of_any_size(batch_size):
+    with pytest.raises(ValueError, match="or a tuple for a structure of arrays"):
+        ringlet.map(lambda rows: [rows.min(1), rows.max(1)], X, batch_size=batch_size)
+    low, high = ringlet.map(lambda rows: (rows.min(1), rows.max(1)), X, batch_size=batch_size)
     assert (low.tolist(), high.tolist()) == (X[:, 0].tolist(), X[:, 0].tolist())
 
 

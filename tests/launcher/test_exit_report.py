@@ -128,7 +128,9 @@ def test_no_side_is_the_cause_if_it_is_no_majority_that_finished_or_waits():
 def differ(*lines):
     places = ["" if ASYNCHRONOUS in line else f", in <module> (step.py:{number})" for number, line in enumerate(lines)]
     table = "".join(f"\n  {line}{place}" for line, place in zip(lines, places, strict=True))
-    return f"ringlet.errors.CollectiveMismatchError: the ranks did not make the same call (their call number 1):{table}"
+    callers = lines[0].split()[0].rstrip("s") if lines and lines[0].startswith(("replica", "worker")) else "rank"
+    text = f"the {callers}s did not make the same call (their call number 1):{table}"
+    return f"ringlet.errors.CollectiveMismatchError: {text}"
 
 
 ASYNCHRONOUS = "while the main thread is in train"
@@ -164,9 +166,16 @@ def test_a_worker_whose_call_differs_from_that_of_most_is_the_cause(calls, cause
     others = workers_text([worker for worker in range(num_workers) if worker != cause])
     assert summary(endings, None, num_workers) == [
         f"worker {cause} of {num_workers} {line}",
-        f"{others} {failed}: {differ()}",
+        f"{others} {failed}: {differ(*calls).splitlines()[0]}",
     ]
     assert first_failure(endings) is endings[cause]
+
+
+def test_ranks_of_a_group_within_one_worker_are_not_taken_for_workers():
+    table = differ("rank 0: barrier()", "rank 1: barrier()", "rank 2: barrier()", "rank 3: split()")
+    assert summary([raised(0, 1.0, table), Ending(1, -15, 1.4, asked_at=1.3)], None, 2) == [
+        "worker 0 of 2 exited with status 1; worker 1 was terminated"
+    ]
 
 
 LATE = "ringlet.errors.DeadlineExceededError: all_reduce(SUM), call 2 of rank 0, waited 2 s for rank 1 (pid 71, stopped"

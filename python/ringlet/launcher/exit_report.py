@@ -178,7 +178,8 @@ def _different_callers(first: Ending, endings: Sequence[Ending]) -> list[int]:
         for rank in range(int(begin), int(last or begin) + 1)
     }
     ranks_per_worker, rest = divmod(len(calls), len(endings))
-    if not calls or rest or max(calls) >= len(calls):
+    is_of_workers = ranks_per_worker == 1 or f"the replicas {_CALLS}" in first.error
+    if not calls or rest or not is_of_workers or max(calls) >= len(calls):
         return []  # the ranks of the group are not those of the workers, or the table omits some
     found = {(rank // ranks_per_worker, call) for rank, call in calls.items()}
     (common, most), *others = Counter(call for _, call in found).most_common()

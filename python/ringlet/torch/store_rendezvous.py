@@ -59,6 +59,16 @@ def exchange(store: Any, rank: int, size: int, timeout: timedelta, global_ranks:
 
     `global_ranks` are those of ``new_group``: torch numbers groups by call, and does not compare their ranks.
     """
+    try:
+        return _exchange(store, rank, size, timeout, global_ranks)
+    except DistNetworkError as error:
+        raise DistBackendError(
+            "the store has ended with its process, usually rank 0, before all ranks joined: call dist.barrier() before "
+            "dist.destroy_process_group()."
+        ) from error
+
+
+def _exchange(store: Any, rank: int, size: int, timeout: timedelta, global_ranks: Sequence[int]) -> Ranks:
     if not 0 <= rank < size:  # torch does not check RANK and WORLD_SIZE
         raise InvalidArgumentError(
             f"rank {rank} is not in a group of {size}: number the ranks from 0 to {size - 1}, or raise world_size"
@@ -74,11 +84,8 @@ def exchange(store: Any, rank: int, size: int, timeout: timedelta, global_ranks:
     keys = [f"ringlet/{attempt}/{number}" for number in range(size)]
     try:
         store.wait(keys, timeout)
-    except DistNetworkError as error:
-        raise DistBackendError(
-            "the store has ended with its process, usually rank 0, before all ranks joined: call dist.barrier() before "
-            "dist.destroy_process_group()."
-        ) from error
+    except DistNetworkError:
+        raise
     except RuntimeError as error:
         missing = [number for number, key in enumerate(keys) if not store.check([key])]
         raise DistBackendError(

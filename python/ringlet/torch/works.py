@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import re
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -119,10 +120,8 @@ def backend_error(error: BaseException, global_ranks: Sequence[int] | None = Non
     """
     if not isinstance(error, (RuntimeError, OSError)) or isinstance(error, (DistBackendError, NotImplementedError)):
         return error  # an invalid argument of this rank, not a failure of the group
-    text = (
-        str(error)
-        .replace("timeout_seconds= or RINGLET_TIMEOUT_SECONDS", "timeout= of init_process_group or new_group")
-        .replace(", out=)", ")")
+    text = re.sub(r", out=(?=[,)])", "", str(error)).replace(
+        "timeout_seconds= or RINGLET_TIMEOUT_SECONDS", "timeout= of init_process_group or new_group"
     )
     facts = (
         {name: getattr(error, name) for name in ("rank", "host", "pid", "reason")}

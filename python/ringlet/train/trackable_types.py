@@ -135,6 +135,10 @@ def holds_state(value: Any) -> bool:
     return False
 
 
+def _written(name: str, source: str) -> str:
+    return f"Write {name}={source} to save " if name.isidentifier() else "Save "
+
+
 def refusal(value: Any, name: str) -> str:
     """Return a message with the reason why an object cannot be saved, and the supported types."""
     if isinstance(value, enum.Enum):
@@ -143,10 +147,10 @@ def refusal(value: Any, name: str) -> str:
         return f"{name} is a masked array: save its data and its mask, each under its own name"
     shown = repr(value)
     remedy = "Define"
-    if isinstance(getattr(value, "variables", None), list):  # a metric, for example
-        remedy = f"Write {name}={name}.variables to save its variables, or define"
+    if hasattr(type(value), "variables"):  # a metric, for example
+        remedy = _written(name, f"{name}.variables") + "its variables, or define"
     elif getattr(value, "__dict__", None):
-        remedy = f"Write {name}=vars({name}) to save its attributes, or define"
+        remedy = _written(name, f"vars({name})") + "its attributes, or define"
     return (
         f"`Checkpoint` was expecting {name} to be a trackable object, got {shown[:200]} of type "
         f"{type(value).__name__}. Trackable objects are variables, numbers, text, bytes, None, arrays, lists, tuples, "

@@ -40,7 +40,7 @@ def test_an_axis_says_who_belongs_together(axis, groups):
         ([[0, 6]], "device 6, but devices are numbered 0 to 5"),
         ([[-1, 2]], "device -1"),
         ([[0, 1], [1, 2]], "device 1 twice"),
-        ([[0.5, 1]], r"lists of device numbers \(replica .* core\), got an array of float64"),
+        ([[0.5, 1]], r"lists of device numbers \(replica .* core\), got an array of float64 and shape \(1, 2\)"),
     ],
 )
 def test_groups_that_cannot_be_are_refused(groups, words):

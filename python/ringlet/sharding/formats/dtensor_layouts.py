@@ -53,7 +53,7 @@ def from_dtensor(tensor: Any, member: Member) -> ShardedArray:
     for axis, placement in zip(mesh.axis_names, tensor.placements, strict=True):
         if type(placement).__name__ == "Shard":
             entries[placement.dim] += (axis,)
-        elif placement.is_partial() and placement.reduce_op == "sum":
+        elif type(placement).__name__ == "Partial" and placement.reduce_op == "sum":  # subclasses are no plain sums
             unreduced.append(axis)
         elif not placement.is_replicate():
             raise ShardingError(
@@ -66,7 +66,8 @@ def from_dtensor(tensor: Any, member: Member) -> ShardedArray:
     _check_chunks(shape, entries, mesh)
     layout = layout_of(mesh.sharding(*entries, unreduced=unreduced), tensor.ndim)
     buffer = fresh(shape, tile.dtype)
-    own = buffer[layout.boxes(shape)[member.rank]]
+    box: Any = (*layout.boxes(shape)[member.rank], ...)  # a view also of a tensor without dimensions
+    own = buffer[box]
     if own.shape != tile.shape:
         raise ShardingError(
             f"the local tensor of rank {member.rank} has shape {tile.shape}, but a tensor of shape {shape} with the "
@@ -89,7 +90,8 @@ def to_dtensor(x: ShardedArray, device_mesh: Any) -> Any:
     Returns
     -------
     torch.distributed.tensor.DTensor
-        Its local tensor shares the memory of the tile if that is writable, otherwise it is a copy: see `x.shards`.
+        Its local tensor shares the memory of the tile if that is writable (see `x.shards`) and contiguous, otherwise it
+        is a copy.
 
     Raises
     ------
@@ -124,8 +126,9 @@ def to_dtensor(x: ShardedArray, device_mesh: Any) -> Any:
     for dim, axes in enumerate(entries):
         for axis in axes:
             placements[mesh.axis_names.index(axis)] = tensors.Shard(dim)
-    tile = x.shards[0] if x.shards[0].flags.writeable else x.shards[0].copy()
-    local = _adapter_of(torch.empty(0)).from_ndarray(tile, None)
+    tile = x.shards[0]
+    is_shared = tile.flags.writeable and tile.flags.c_contiguous
+    local = _adapter_of(torch.empty(0)).from_ndarray(tile if is_shared else tile.copy(), None)
     stride = torch.empty(x.shape, device="meta").stride()
     return tensors.DTensor.from_local(local, device_mesh, placements, shape=torch.Size(x.shape), stride=stride)
 
@@ -147,13 +150,19 @@ def _mesh_of(device_mesh: Any, member: Member) -> Mesh:
             f"member is rank {member.rank} of {member.num_ranks}: pass the member of a group of these processes, in "
             "the order of their ranks"
         )
+    if any((np.diff(ranks, axis=axis) < 0).any() for axis in range(ranks.ndim)):
+        raise ShardingError(
+            f"{device_mesh} has an axis along which the ranks do not ascend, where PyTorch's operations disagree on "
+            "the order of the tiles: use a DeviceMesh of ascending ranks"
+        )
     devices = np.searchsorted(in_order, ranks)
     return Mesh(dict(zip(names, ranks.shape, strict=True)), devices, member=member)
 
 
 def _check_chunks(shape: tuple[int, ...], entries: Sequence[Sequence[str]], mesh: Mesh) -> None:
     """Raise an error if a dimension is divided unevenly over several axes, which PyTorch does axis by axis."""
-    for dim, axes in enumerate(entries):
+    for dim, entry in enumerate(entries):
+        axes = [axis for axis in entry if mesh.shape[axis] > 1]
         count = math.prod(mesh.shape[axis] for axis in axes)
         if len(axes) > 1 and shape[dim] % count:
             raise ShardingError(

@@ -208,7 +208,10 @@ class NamedSharding:
         mesh: object = self.mesh
         spec: Any = self.spec
         if type(spec).__name__ in SPEC_NAMES and not isinstance(spec, PartitionSpec):  # JAX's
-            spec = PartitionSpec(*spec, unreduced=getattr(spec, "unreduced", ()))
+            if getattr(spec, "reduced", ()):
+                raise ShardingError(f"{spec} has reduced axes, which only JAX has: omit reduced=")
+            # JAX refuses to iterate over one with unreduced axes.
+            spec = PartitionSpec(*getattr(spec, "partitions", spec), unreduced=getattr(spec, "unreduced", ()))
             object.__setattr__(self, "spec", spec)
         if not isinstance(mesh, Mesh) or not isinstance(spec, PartitionSpec):
             raise TypeError(

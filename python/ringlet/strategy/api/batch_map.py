@@ -36,6 +36,10 @@ _log = logging.getLogger(__name__)
 _has_hinted = False
 # The remedy for rows whose results have different shapes.
 _OBJECTS = "for results of different shapes, write np.fromiter(map(fn, batch), object), one object for each row"
+_LIST = (
+    "the function returned a list, but map joins arrays: return np.array(items) for one item per row, or a tuple for a "
+    f"structure of arrays; {_OBJECTS}"
+)
 
 
 def map(  # shadows the built-in function on purpose
@@ -54,7 +58,7 @@ def map(  # shadows the built-in function on purpose
     ----------
     fn : callable
         Called with a batch of rows, not with single rows: the same rows of each of `arrays`. The result of a row must
-        not depend on other rows. `fn` must not call collectives, nor return a list with an item for each row.
+        not depend on other rows. `fn` must not call collectives, nor return a list.
     *arrays : nested structure of array
         Split along axis 0; all have the same number of rows. Each is one argument of `fn`; lists are not accepted.
     batch_size : int, optional
@@ -116,6 +120,8 @@ def map_batches(
             begin, end = begins[number], min(begins[number] + size, rows)
             try:
                 results[number] = fn(*nest.unflatten(shape, [leaf[begin:end] for leaf in leaves]))
+                if type(results[number]) is list:
+                    raise InvalidArgumentError(_LIST)
             except BaseException as error:
                 waiting.clear()
                 held = f"rows {begin} to {end - 1}" if end > begin + 1 else f"row {begin}" if end > begin else "no rows"
@@ -131,12 +137,6 @@ def map_batches(
                     progress(done, rows)
 
     strategy.run(work, options=HELPERS_ONLY)
-    lengths = [min(size, rows - begin) for begin in begins]
-    if all(type(part) is list and len(part) == length for part, length in zip(results, lengths, strict=True)):
-        raise InvalidArgumentError(
-            "the function returned a list with one item for each row of its batch, but map takes a list for a "
-            f"structure of arrays: return np.array(items), or a tuple for a structure; {_OBJECTS}"
-        )
     columns, shape = leaf_columns(results, "map", "batch")
     joined: R = nest.unflatten(shape, [_join(column, rows) for column in columns])
     return joined

@@ -253,8 +253,8 @@ class Strategy(DeprecatedCalls):
         TypeError
             If an argument is not an array of at least one dimension.
         InvalidArgumentError
-            If an argument is a list of arrays, or each result a list with an item for each row of the batch: pass or
-            return one array, or a tuple for a structure.
+            If an argument is a list of arrays, or a result is a list: pass or return one array, or a tuple for a
+            structure.
         ValueError
             If the numbers of rows differ, or the results cannot be joined.
         RuntimeError

@@ -39,6 +39,8 @@ _GRACE_SECONDS = 0.1
 _CHECK_SECONDS = 0.1
 # Key of the calling thread's own failure among the replicas' failures.
 _CALLER = -1
+# NumPy's errors.
+_READ_ONLY = ("assignment destination is read-only", "output array is read-only")
 
 
 def _no_function() -> None:
@@ -333,8 +335,8 @@ class ReplicaRun:
         if replica != _CALLER:
             first = self.first_replica  # replicas are numbered over all processes
             others = other_failures({first + i: each for i, each in self._failures.items() if i >= 0}, first + replica)
-            if isinstance(error, ValueError) and str(error).endswith("is read-only"):  # of NumPy
-                add_note(error, "arrays that replicas share are read-only: write g = g * 0.5, not g *= 0.5, or copy it")
+            if isinstance(error, ValueError) and str(error) in _READ_ONLY:
+                add_note(error, "if replicas share this array, write g = g * 0.5, not g *= 0.5, or copy it")
             add_note(error, f"raised in replica {first + replica} of {self.strategy.num_replicas_in_sync}{others}")
         # Break reference cycles: the traceback refers to this frame and to this run.
         self._failures = {}

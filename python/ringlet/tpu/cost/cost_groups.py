@@ -39,7 +39,7 @@ def _checked(groups: Sequence[Sequence[int]], num_devices: int) -> IntArray:
     if found.ndim != 2 or found.dtype.kind not in "iu":
         raise ValueError(
             "groups must be lists of device numbers (replica * cores per replica + logical core), got an array of "
-            f"{found.dtype}"
+            f"{found.dtype} and shape {found.shape}"
         )
     if (found < 0).any() or (found >= num_devices).any():
         wrong = int(found[(found < 0) | (found >= num_devices)][0])
