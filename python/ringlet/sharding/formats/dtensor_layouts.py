@@ -40,6 +40,8 @@ def from_dtensor(tensor: Any, member: Member) -> ShardedArray:
     ShardingError
         If a placement is of another kind, a dimension is divided unevenly over several axes, the local tensor has
         another shape than its placements say, or `member` does not fit the ``DeviceMesh``.
+    TypeError
+        If an argument has another type.
     InvalidArgumentError
         If the tensor is not in CPU memory, or its dtype is unknown to NumPy and ``ml_dtypes``.
 
@@ -47,6 +49,11 @@ def from_dtensor(tensor: Any, member: Member) -> ShardedArray:
     --------
     >>> from_dtensor(distribute_tensor(rows, device_mesh, [Shard(0)]), member).sum(axis=0)  # doctest: +SKIP
     """
+    if not hasattr(tensor, "device_mesh"):
+        raise TypeError(
+            f"from_dtensor requires a DTensor, got an object of type {type(tensor).__name__}: pass "
+            "distribute_tensor(tensor, device_mesh, placements), or write shard(array, sharding) for a plain array"
+        )
     mesh = _mesh_of(tensor.device_mesh, member)
     entries: list[tuple[str, ...]] = [()] * tensor.ndim
     unreduced = []
@@ -97,12 +104,19 @@ def to_dtensor(x: ShardedArray, device_mesh: Any) -> Any:
     ------
     ShardingError
         If the meshes differ, or the layout cannot be written with the placements ``Shard`` and ``Replicate``.
+    TypeError
+        If an argument has another type.
 
     Examples
     --------
     >>> to_dtensor(x, device_mesh).placements  # doctest: +SKIP
     (Shard(dim=0), Replicate())
     """
+    if not isinstance(x, ShardedArray):
+        raise TypeError(
+            f"to_dtensor requires a ShardedArray, got an object of type {type(x).__name__}: pass shard(array, "
+            "mesh.sharding(...)), with a Mesh of several processes"
+        )
     torch: Any = importlib.import_module("torch")
     tensors: Any = importlib.import_module("torch.distributed.tensor")
     x = x._materialized()
@@ -141,6 +155,12 @@ def _adapter_of(tensor: Any) -> ArrayAdapter:
 
 def _mesh_of(device_mesh: Any, member: Member) -> Mesh:
     """Return the mesh with the axes of a ``DeviceMesh``; device i belongs to the process with the i-th lowest rank."""
+    for given, name, attribute, remedy in (
+        (device_mesh, "DeviceMesh", "get_rank", 'torch.distributed.device_mesh.init_device_mesh("cpu", sizes)'),
+        (member, "Member", "num_ranks", "the result of ringlet.collectives.init_process_group(rank, num_ranks)"),
+    ):
+        if not hasattr(given, attribute):
+            raise TypeError(f"expected a {name}, got an object of type {type(given).__name__}: pass {remedy}")
     ranks = device_mesh.mesh.numpy()
     names = device_mesh.mesh_dim_names or [f"d{axis}" for axis in range(ranks.ndim)]
     in_order = np.sort(ranks, axis=None)
