@@ -128,3 +128,37 @@ def test_merge_calls_keep_results_that_other_replicas_still_need():
     assert all(
         part == 3 for row in mirrored(3).run(step) for part in ringlet.get_strategy().experimental_local_results(row)
     )
+
+
+def test_an_update_after_a_handled_mismatch_writes_nothing():
+    """The call of replica 0 stays recorded until its error is raised; with it, a second call would seem complete."""
+    strategy = mirrored(2)
+    with strategy.scope():
+        variable = ringlet.Variable(0.0, aggregation=ringlet.VariableAggregation.SUM)
+
+    def step() -> None:
+        calls = [lambda: variable.assign_add(1.0 + replica_id()), lambda: replica().all_reduce("SUM", 1.0)]
+        for call in calls if replica_id() == 0 else calls[::-1]:
+            with pytest.raises((CollectiveMismatchError, ringlet.errors.CollectiveAborted)):
+                call()
+
+    strategy.run(step)
+    assert variable.numpy() == 0
+    assert_usable(strategy)
+
+
+def test_updates_in_a_row_by_replicas_that_are_late_in_turn():
+    strategy = mirrored(3)
+    with strategy.scope():
+        variable = ringlet.Variable(0.0, aggregation=ringlet.VariableAggregation.SUM)
+
+    def step() -> list[float]:
+        seen = []
+        for number in range(60):
+            if (number + replica_id()) % 3 == 0:
+                time.sleep(0.001)
+            seen.append(float(variable.assign_add(float(number + replica_id()))))
+        return seen
+
+    expected = [(sum(3.0 * number + 3 for number in range(last + 1)),) * 3 for last in range(60)]
+    assert [total.values for total in strategy.run(step)] == expected

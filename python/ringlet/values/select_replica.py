@@ -22,6 +22,8 @@ def check_components(structure: Any, num_replicas: int, subject: str) -> None:
     """
     if type(structure) in LEAF_TYPES:
         return
+    if type(structure) is PerReplica and len(structure._values) == num_replicas:
+        return
     for leaf in _distributed_in(structure):
         if len(leaf.values) != num_replicas:
             raise ValueError(
@@ -43,8 +45,8 @@ def select_replica(local_replica_id: int, structure: Any) -> Any:
 
     Containers are new, leaves are shared. A composite, such as a dataclass, is copied only if it contains a component.
     """
-    if type(structure) in LEAF_TYPES:
-        return structure
+    if type(structure) in LEAF_TYPES or type(structure) is PerReplica:
+        return _component(structure, local_replica_id)
     leaves, shape = nest.flatten_containers(structure)
     return nest.unflatten(shape, [_component(leaf, local_replica_id) for leaf in leaves])
 

@@ -175,7 +175,7 @@ def _takes_two_numbers(progress: Any) -> bool:
     return first not in ("iterable", "sequence")  # parameter names of ringlet.progress, tqdm and rich.progress.track
 
 
-def _refuse_collective(*args: Any) -> NoReturn:
+def _refuse_collective(*args: Any, **_: Any) -> NoReturn:
     # merge_call passes its name as the last argument; all_reduce and all_gather pass no arguments.
     name = args[-1] if args else "all_reduce or all_gather"
     raise RuntimeError(

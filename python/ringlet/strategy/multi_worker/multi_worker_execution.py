@@ -100,6 +100,8 @@ class SingleRun:
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
         name: str = "merge_call",
+        *,
+        any_thread: bool = False,
     ) -> Any:
         """Call `merge_fn` for the only replica of this process."""
         return merge_call_single(self.strategy, merge_fn, args, kwargs)
@@ -162,14 +164,16 @@ class WorkerRun(ReplicaRun):
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
         name: str = "merge_call",
+        *,
+        any_thread: bool = False,
     ) -> Any:
         """Call `merge_fn` once for the replicas of this process."""
         self._enter(replica, _MERGE_CALL)
-        return super().merge_call(replica, merge_fn, args, kwargs, name)
+        return super().merge_call(replica, merge_fn, args, kwargs, name, any_thread=any_thread)
 
-    def _merge(self) -> Any:
+    def _merge(self, calls: Sequence[Any]) -> Any:
         with self.workers.single_thread.transferred():
-            return super()._merge()
+            return super()._merge(calls)
 
     def _enter(self, replica: int, kind: str) -> None:
         problem = self._count_call(replica, kind)

@@ -309,12 +309,23 @@ class ReplicaContext(context.Mode):
         return merged
 
     def _merge_named(
-        self, name: str, merge_fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+        self,
+        name: str,
+        merge_fn: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        *,
+        any_thread: bool = False,
     ) -> Any:
-        """Make a :meth:`merge_call` under another name, which mismatch errors show."""
+        """Make a :meth:`merge_call` under another name, which mismatch errors show.
+
+        With `any_thread`, any replica may run `merge_fn`; otherwise replica 0 does.
+        """
         self._require_current()
         if self._run is not None:
-            return self._run.merge_call(self.local_replica_id, merge_fn, args, kwargs or {}, name)
+            return self._run.merge_call(
+                self.local_replica_id, merge_fn, args, kwargs or {}, name, any_thread=any_thread
+            )
         return merge_call_single(self.strategy, merge_fn, args, kwargs or {})
 
     def _require_current(self) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import contextvars
 import logging
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -70,6 +71,7 @@ class ReplicaRun:
         self.first_replica = first_replica
         self._failures: dict[int, BaseException] = {}
         self._merge_calls: dict[int, Any] = {}
+        self._merging = threading.Lock()
 
     _fn: Callable[..., Any]
     _rows: Sequence[Sequence[Any]]
@@ -126,7 +128,7 @@ class ReplicaRun:
         try:
             num_mine = self._claim_all()
             _refuse_child(forks)
-            has_waited = self._is_interrupted() or self._has_timed_out()
+            has_waited = bool(self._failures) and (self._is_interrupted() or self._has_timed_out())
             is_finished = num_mine == len(rows) or self._wait(_GRACE_SECONDS if has_waited else timeout_seconds)
         except BaseException as error:  # usually KeyboardInterrupt
             _refuse_child(forks)
@@ -190,19 +192,26 @@ class ReplicaRun:
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
         name: str = "merge_call",
+        *,
+        any_thread: bool = False,
     ) -> Any:
-        """Implement :meth:`ReplicaContext.merge_call`; mismatch errors contain `name`."""
+        """Implement :meth:`ReplicaContext.merge_call`; mismatch errors contain `name`.
+
+        Replica 0 runs `merge_fn` between two barriers. With `any_thread`, the last replica to call runs it before the
+        only barrier, which takes one hand-over of the interpreter less.
+        """
         self.use_group()
-        self._merge_calls[replica] = (merge_fn, args, kwargs)
+        with self._merging:
+            self._merge_calls[replica] = (name, merge_fn, args, kwargs)
+            is_last = len(self._merge_calls) == len(self._rows)
+        if any_thread and is_last and self.threads.group.failure is None:
+            self._merge_all()
         self._barrier(replica, name)
-        if replica == 0:
-            self._pending = set(range(len(self._rows)))
-            try:
-                self._merged, self._merge_error = self._merge(), None
-            except Exception as error:
-                self._merge_error = error
-        # The next merge_call, which overwrites this result, starts only after all replicas have passed this barrier.
-        self._barrier(replica, f"the end of {name}")
+        if not any_thread:
+            if replica == 0:
+                self._merge_all()
+            self._barrier(replica, f"the end of {name}")
+        # The next merge_call, which overwrites this result, runs only after all replicas have made that call.
         if self._merge_error is not None:
             raise self._merge_error
         merged = select_replica(replica, self._merged)
@@ -348,18 +357,29 @@ class ReplicaRun:
     def _barrier(self, replica: int, name: str) -> None:
         try:
             self.threads.members[replica].barrier(name)
-        except CollectiveMismatchError as error:
-            if "did not make the same call" in str(error):  # the core's message already lists the calls
-                raise
-            raise CollectiveMismatchError(
-                f"Some replicas made a different number of replica_context().merge_call() calls: {error}"
-            ) from error
+        except BaseException as error:
+            self._merge_calls.pop(replica, None)
+            if isinstance(error, CollectiveMismatchError) and "did not make the same call" not in str(error):
+                raise CollectiveMismatchError(  # otherwise the core's message already lists the calls
+                    f"Some replicas made a different number of replica_context().merge_call() calls: {error}"
+                ) from error
+            raise
 
-    def _merge(self) -> Any:
-        calls = [self._merge_calls.pop(replica) for replica in range(len(self._rows))]
-        merge_fn = calls[0][0]
-        args = regroup([tuple(args) for _, args, _ in calls])
-        kwargs = regroup([dict(kwargs) for _, _, kwargs in calls])
+    def _merge_all(self) -> None:
+        calls = [self._merge_calls[replica] for replica in range(len(self._rows))]
+        if len({name for name, *_ in calls}) > 1:
+            return  # the barrier raises the error that lists the calls
+        self._merge_calls.clear()
+        self._pending = set(range(len(self._rows)))
+        try:
+            self._merged, self._merge_error = self._merge(calls), None
+        except Exception as error:
+            self._merge_error = error
+
+    def _merge(self, calls: Sequence[Any]) -> Any:
+        merge_fn = calls[0][1]
+        args = regroup([tuple(args) for _, _, args, _ in calls])
+        kwargs = regroup([dict(kwargs) for *_, kwargs in calls]) if any(call[3] for call in calls) else {}
         merged = context.call_in(context.Mode(self.strategy), merge_fn, self.strategy, *args, **kwargs)
         check_components(merged, len(self._rows), "merge_fn returned")
         return merged

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.collectives.argument_parsing import shortened
 from ringlet.sharding import ShardedArray, Sharding
 from ringlet.sharding.creation import place
+from ringlet.sharding.layout.layout import Layout
 from ringlet.sharding.layout.layout_of import layout_of
 from ringlet.sharding.layout.partition import check_partition
 from ringlet.strategy.api.strategy import Strategy
@@ -150,7 +152,7 @@ class TPUStrategy(TPUStrategyBase):
         """
         array = _array(tensor)
         parts = check_partition(array.shape, partition_dimensions, self._extended.num_logical_devices)
-        return self._laid_out(array, Sharding.tiled(parts))
+        return self._laid_out(array, *_tiled(tuple(parts)))
 
     def experimental_assign_to_logical_device(self, tensor: Any, logical_device_id: int) -> ShardedArray:
         """Assign a tensor to one logical device of a replica; its values do not change.
@@ -224,9 +226,10 @@ class TPUStrategy(TPUStrategyBase):
     assign_to_logical_device = experimental_assign_to_logical_device
     replicate_to_logical_devices = experimental_replicate_to_logical_devices
 
-    def _laid_out(self, array: Any, sharding: Sharding) -> ShardedArray:
+    def _laid_out(self, array: Any, sharding: Sharding, layout: Layout | None = None) -> ShardedArray:
         group = self._extended.logical_device_group
-        layout = layout_of(sharding, array.ndim, group.num_devices)
+        if layout is None:
+            layout = layout_of(sharding, array.ndim, group.num_devices)
         if not isinstance(array, ShardedArray):
             return place(array, layout, group)
         if array._group == group:
@@ -264,6 +267,12 @@ def _extended(*args: Any, **kwargs: Any) -> TPUExtended:
         if has_workers(num_hosts):
             return TPUWorkersExtended(*args, **kwargs)
     return extended
+
+
+@lru_cache(maxsize=1024)
+def _tiled(parts: tuple[int, ...]) -> tuple[Sharding, Layout]:
+    sharding = Sharding.tiled(parts)
+    return sharding, layout_of(sharding, len(parts))
 
 
 def _array(tensor: Any) -> Any:

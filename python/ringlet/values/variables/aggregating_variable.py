@@ -58,7 +58,7 @@ class AggregatingVariable(Variable):
 
         # Checked here, because merge_call would flatten lists.
         given = self._checked(value) if isinstance(value, (list, tuple)) else value
-        return mode._merge_named(f"{NAMES[change]} of '{self.name}'", merge_fn, (given,))
+        return mode._merge_named(f"{NAMES[change]} of '{self.name}'", merge_fn, (given,), any_thread=True)
 
     def _refuse_mean(self) -> None:
         if self.dtype.kind in "biu":

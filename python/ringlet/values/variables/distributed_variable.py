@@ -217,7 +217,7 @@ class MirroredVariable(DistributedVariable):
         # Checked here, because merge_call would flatten lists.
         given = self._checked(value) if isinstance(value, (list, tuple)) else value
         # The result of this update; another thread may have written since.
-        written = mode._merge_named(f"{NAMES[change]} of '{self.name}'", merge_fn, (given,))
+        written = mode._merge_named(f"{NAMES[change]} of '{self.name}'", merge_fn, (given,), any_thread=True)
         return self._as_read(written.view()) if read_value else None
 
     def _update_all(self, change: Change, value: Any, read_value: bool) -> Any:
