@@ -31,6 +31,8 @@ X = shard(np.ones((8, 4)), MESH.sharding("x"))
         (X, "full_tensor", "Write array.numpy()"),
         (X, "redistribute", "Write array.reshard(sharding)"),
         (X, "to_numpy", "Write array.numpy()"),
+        (X.sharding, "spec", "Use spec of the array"),
+        (X.sharding, "mesh", "Use mesh of the array"),
     ],
 )
 def test_an_absent_name_of_jax_or_torch_leads_to_the_present_one(owner, name, remedy):
@@ -51,3 +53,17 @@ def test_a_specification_alone_means_the_mesh_of_the_array():
     assert moved.sharding == MESH.sharding(None, "x").for_ndim(2)
     with pytest.raises(TypeError, match="expected a Sharding"):  # an array without a mesh
         shard(np.ones(4), Sharding.tiled((2,))).reshard(PartitionSpec("x"))
+
+
+def test_an_array_says_its_mesh_and_specification():
+    assert (X.mesh, X.spec) == (MESH, PartitionSpec("x", None))
+    assert (X.T @ X).spec == PartitionSpec(None, None, unreduced="x")
+    unnamed = shard(np.ones(4), Sharding.tiled((2,)))
+    assert (unnamed.mesh, unnamed.spec) == (None, None)
+
+
+def test_objects_of_other_types_are_refused_with_the_call_to_write():
+    with pytest.raises(TypeError, match=r"from_jax requires a JAX array, got .* ndarray: .*shard\(array, sharding\)"):
+        ringlet.sharding.from_jax(np.ones(2))
+    with pytest.raises(TypeError, match=r"to_jax requires a ShardedArray, got .* list: pass shard\(array, sharding\)"):
+        ringlet.sharding.to_jax([1, 2])

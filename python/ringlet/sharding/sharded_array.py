@@ -15,10 +15,12 @@ from ringlet.collectives.argument_parsing import shortened
 from ringlet.errors import ShardingError
 from ringlet.sharding.array_conversion import Conversions
 from ringlet.sharding.array_methods import ArrayMethods
+from ringlet.sharding.layout.axis_names import spec_of
 from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.layout import Array, Layout
 from ringlet.sharding.layout.layout_of import sharding_of
-from ringlet.sharding.layout.mesh import NamedSharding
+from ringlet.sharding.layout.mesh import Mesh, NamedSharding
+from ringlet.sharding.layout.partition_spec import PartitionSpec
 from ringlet.sharding.layout.sharding import Sharding
 
 
@@ -238,19 +240,27 @@ class ShardedArray(ArrayMethods, Conversions):
         return sharding_of(self._layout)
 
     @property
+    def mesh(self) -> Mesh | None:
+        """The mesh that the array was made with, if any."""
+        return self._group.mesh
+
+    @property
+    def spec(self) -> PartitionSpec | None:
+        """The axes of the mesh that divide each dimension; None without a mesh, or if its axes cannot describe it."""
+        return None if self.mesh is None else spec_of(self._layout, self.mesh)
+
+    @property
     def shards(self) -> list[Array]:
         """Tiles of the logical devices of this process, as views in order of the devices.
 
         A tile is writable if no other device has the same part.
         """
         x = self._materialized()
-        boxes = x._layout.boxes(x.shape)
-        keys = [tuple((s.start, s.stop) for s in box) for box in boxes]
         shards = []
-        for device in x._layout.holders:
-            if x._group.has(device):
-                tile = x._tile(device).view()
-                if x._is_view or (keys.count(keys[device]) > 1 and x._layout.only is None and tile.size):
+        for device, box, is_shared in x._layout.tiles(x.shape):
+            if x._group.has(device) and (buffer := x._buffer(device)) is not None:
+                tile = buffer[box]
+                if x._is_view or (is_shared and tile.size):
                     tile.flags.writeable = False
                 shards.append(tile)
         return shards

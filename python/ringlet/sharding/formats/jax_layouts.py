@@ -10,7 +10,6 @@ import numpy as np
 
 from ringlet.errors import ShardingError
 from ringlet.sharding.creation import shard
-from ringlet.sharding.layout.axis_names import spec_of
 from ringlet.sharding.layout.mesh import Mesh
 from ringlet.sharding.layout.sharding import Sharding
 from ringlet.sharding.sharded_array import ShardedArray
@@ -33,6 +32,8 @@ def from_jax(array: Any) -> ShardedArray:
 
     Raises
     ------
+    TypeError
+        If `array` is not a JAX array.
     ShardingError
         If the sharding is of another kind, or shards are in other processes.
 
@@ -42,6 +43,11 @@ def from_jax(array: Any) -> ShardedArray:
     >>> from_jax(jax.numpy.arange(3)).tolist()  # doctest: +SKIP
     [0, 1, 2]
     """
+    if not hasattr(array, "is_fully_addressable"):
+        raise TypeError(
+            f"from_jax requires a JAX array, got an object of type {type(array).__name__}: pass jax.device_put(array, "
+            "sharding), or write shard(array, sharding) for a plain array"
+        )
     sharding = array.sharding
     if not array.is_fully_addressable:
         raise ShardingError(f"{sharding} has shards in other processes: pass array.addressable_data(0) in each process")
@@ -75,6 +81,8 @@ def to_jax(x: ShardedArray, devices: Sequence[Any] | None = None) -> Any:
 
     Raises
     ------
+    TypeError
+        If `x` is not a ShardedArray.
     ShardingError
         If there are fewer devices than logical devices, or `x` is on devices of several processes.
 
@@ -83,6 +91,10 @@ def to_jax(x: ShardedArray, devices: Sequence[Any] | None = None) -> Any:
     >>> to_jax(shard(np.arange(4), Mesh({"x": 2}).sharding("x"))).sharding.spec  # doctest: +SKIP
     PartitionSpec('x',)
     """
+    if not isinstance(x, ShardedArray):
+        raise TypeError(
+            f"to_jax requires a ShardedArray, got an object of type {type(x).__name__}: pass shard(array, sharding)"
+        )
     jax: Any = importlib.import_module("jax")
     number = x._group.num_devices
     given = [*(jax.devices() if devices is None else devices)][:number]
@@ -106,10 +118,8 @@ def to_jax(x: ShardedArray, devices: Sequence[Any] | None = None) -> Any:
 
 def _axes(x: ShardedArray, sharding: Sharding) -> tuple[tuple[str, ...], list[Any], Any]:
     """Return the names of the axes, the entry of each dimension, and the grid of logical devices."""
-    mesh = x._group.mesh
-    spec = None if mesh is None else spec_of(x._layout, mesh)
-    if mesh is not None and spec is not None:
-        return mesh.axis_names, [axes or None for axes in spec.entries], mesh.devices
+    if x.mesh is not None and x.spec is not None:
+        return x.mesh.axis_names, [axes or None for axes in x.spec.entries], x.mesh.devices
     if sharding.kind == "replicated":
         return ("d0",), [], np.arange(x._group.num_devices)
     names = tuple(f"d{axis}" for axis in range(len(sharding.tile_assignment_dimensions)))

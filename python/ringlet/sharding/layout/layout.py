@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from types import EllipsisType
 from typing import Any
 
 from numpy.typing import NDArray
@@ -91,6 +92,10 @@ class Layout:
         """Return each device's box of an array with this shape; slices are empty on devices without values."""
         return _boxes(self, shape)
 
+    def tiles(self, shape: tuple[int, ...]) -> tuple[tuple[int, Box | EllipsisType, bool], ...]:
+        """Return each device that holds values, the index of its tile, and whether other devices have the same part."""
+        return _tiles(self, shape)
+
     def first_holders(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the first device of each distinct (box, part): the devices that compute if memory is shared."""
         return _first_holders(self, shape)
@@ -137,6 +142,17 @@ def _boxes(layout: Layout, shape: tuple[int, ...]) -> tuple[Box, ...]:
         bounds = [slice(*bound) for bound in tile_bounds(size, cut.count)]
         columns.append([bounds[cut.tile_of(device)] for device in range(layout.num_devices)])
     return tuple(zip(*columns, strict=True)) if columns else ((),) * layout.num_devices
+
+
+@lru_cache(maxsize=4096)
+def _tiles(layout: Layout, shape: tuple[int, ...]) -> tuple[tuple[int, Box | EllipsisType, bool], ...]:
+    boxes = layout.boxes(shape)
+    bounds = [tuple((s.start, s.stop) for s in box) for box in boxes]
+    return tuple(
+        # `...` makes NumPy return a 0-d array instead of a scalar.
+        (device, boxes[device] or ..., layout.only is None and bounds.count(bounds[device]) > 1)
+        for device in layout.holders
+    )
 
 
 @lru_cache(maxsize=4096)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,6 +92,10 @@ class Sharding:
     def __post_init__(self) -> None:
         if self.num_devices is not None and (whole_number(self.num_devices) or 0) < 1:
             raise ShardingError(f"the number of logical devices must be 1 or more, or None, got {self.num_devices!r}")
+
+    def __getattr__(self, name: str) -> Any:
+        remedy = f": it has no axis names. Use {name} of the array" if name in {"mesh", "spec"} else ""
+        raise AttributeError(f"'Sharding' object has no attribute {name!r}{remedy}", name=name, obj=self)
 
     @classmethod
     def tiled(
