@@ -189,7 +189,9 @@ def test_an_error_names_the_call_as_the_program_wrote_it():
     from ringlet.torch.works import backend_error
 
     cause = CollectiveMismatchError("rank 0: all_reduce(SUM, float32[3], out=), in <module> (a.py:9)")
-    assert str(backend_error(cause)) == "rank 0: all_reduce(SUM, float32[3]), in <module> (a.py:9)"
+    found = backend_error(cause)
+    assert str(found) == "CollectiveMismatchError: rank 0: all_reduce(SUM, float32[3]), in <module> (a.py:9)"
+    assert found.__context__ is cause
 
 
 def test_an_operation_that_has_failed_before_its_future_is_asked_for_fails_the_backward_pass():

@@ -57,8 +57,8 @@ def _short(error: BaseException | None) -> Iterator[None]:
         for (link, _), trace in zip(short, whole, strict=True):
             link.__traceback__ = trace
     if sys.stderr is not None:
-        kind = type(error)
-        described = f"; `ringlet explain {kind.__name__}` describes the error" if _is_documented(kind) else ""
+        kind = _documented_kind(error)
+        described = f"; `ringlet explain {kind.__name__}` describes the error" if kind else ""
         print(f"(without the frames inside ringlet; {VARIABLE}=full shows them{described})", file=sys.stderr)
 
 
@@ -111,7 +111,7 @@ def short_traceback(error: BaseException) -> TracebackType | None:
 
 def _is_on_purpose(error: BaseException, last: TracebackType) -> bool:
     """Return whether the error is documented, a KeyboardInterrupt, or a built-in exception that `last` raised."""
-    if isinstance(error, KeyboardInterrupt) or any(map(_is_documented, type(error).__mro__)):
+    if isinstance(error, KeyboardInterrupt) or _documented_kind(error):
         return True
     from opcode import opmap
 
@@ -120,8 +120,11 @@ def _is_on_purpose(error: BaseException, last: TracebackType) -> bool:
     return plain and last.tb_frame.f_code.co_code[last.tb_lasti] == opmap["RAISE_VARARGS"]
 
 
-def _is_documented(kind: type[object]) -> bool:
-    return kind.__module__ == "ringlet.errors"
+def _documented_kind(error: BaseException) -> type[object] | None:
+    """Return the documented class of an error, or of the one that it repeats in a class of another library."""
+    repeated = error.__context__ if error.__suppress_context__ and error.__cause__ is None else None
+    kinds = (*type(error).__mro__, *type(repeated).__mro__)
+    return next((kind for kind in kinds if kind.__module__ == "ringlet.errors"), None)
 
 
 def _is_of_a_user(trace: TracebackType) -> bool:

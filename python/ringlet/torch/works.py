@@ -116,7 +116,9 @@ class RingletWork(torch.distributed.Work):  # type: ignore[misc]
 def backend_error(error: BaseException, global_ranks: Sequence[int] | None = None) -> BaseException:
     """Return an error as users of torch expect it: a `DistBackendError` if a group has failed.
 
-    `global_ranks` has the global rank of each rank of the group, if they differ.
+    A documented error of Ringlet is named in the text, which says all that it says, and is not printed again: it is the
+    `__context__`. Other errors are the `__cause__`. `global_ranks` has the global rank of each rank of the group, if
+    they differ.
     """
     if not isinstance(error, (RuntimeError, OSError)) or isinstance(error, (DistBackendError, NotImplementedError)):
         return error  # an invalid argument of this rank, not a failure of the group
@@ -133,7 +135,8 @@ def backend_error(error: BaseException, global_ranks: Sequence[int] | None = Non
         if facts:
             facts["rank"] = global_ranks[facts["rank"]]
             text = f"lost global rank {facts['rank']}, {text}"
-    found: BaseException = DistBackendError(text)
+    is_documented = type(error).__module__ == "ringlet.errors"
+    found: BaseException = DistBackendError(f"{type(error).__name__}: {text}" if is_documented else text)
     vars(found).update(facts)
-    found.__cause__ = error
+    found.__context__, found.__cause__ = error, None if is_documented else error  # sets `__suppress_context__`
     return found
