@@ -14,6 +14,8 @@ from ringlet.launcher.commands import run_command
 from ringlet.launcher.commands.run_command import run_with_restarts
 from ringlet.launcher.run_workers import Job, Outcome
 
+pytestmark = pytest.mark.slow
+
 JOB = Job(["python"], 2)
 
 

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 # Within which all processes of a job have ended, once one has failed or the launcher was asked to end.
 END_SECONDS = 2.0
 

@@ -20,6 +20,8 @@ from ringlet.errors import CollectiveMismatchError, DeadlineExceededError
 from ringlet.observe.stall_reports import stall_seconds
 from ringlet.testing import run_on_ranks
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(("text", "seconds"), [("", 30.0), (" ", 30.0), ("2.5", 2.5), ("0", float("inf"))])
 def test_the_time_comes_from_the_environment(text, seconds):

@@ -10,6 +10,8 @@ import pytest
 
 from tests.processes.leaving import LEAVE, WAIT, start_all
 
+pytestmark = pytest.mark.slow
+
 ENDINGS = [
     # what the script does, what the others are told
     ("os._exit(4)", "exited with status 4"),

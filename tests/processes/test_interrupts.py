@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 # Soon on a machine that is busy with other work. Nothing here takes so long unless it failed.
 SOON_SECONDS = 3.0
 

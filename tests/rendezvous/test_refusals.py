@@ -15,6 +15,8 @@ from ringlet.rendezvous.listener import Listener
 from ringlet.rendezvous.rendezvous import rendezvous
 from tests.rendezvous.ranks import MEET, all_met, start, wait_for_listener, wait_for_seats
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_rank_that_is_there_already_is_sent_away_and_the_first_one_goes_on(processes, name):
     first = [start(processes, name, 0, 3)]

@@ -14,6 +14,8 @@ from ringlet.testing import run_on_ranks
 from tests.processes.harness import Processes
 from tests.sharding.programs import digests
 
+pytestmark = pytest.mark.slow
+
 AXES = {"x": 2, "y": 2}
 
 SCRIPT = """

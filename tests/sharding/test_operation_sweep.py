@@ -7,6 +7,8 @@ import pytest
 from tests.sharding.rows import contractions, elementwise, halo, indices, reductions, shapes
 from tests.sharding.sweep import Row, check
 
+pytestmark = pytest.mark.slow
+
 # One list for each kind of operation; a new one is a file in ``rows`` and a line here.
 TABLES = (indices.ROWS, shapes.ROWS, reductions.ROWS, elementwise.ROWS, contractions.ROWS, halo.ROWS)
 

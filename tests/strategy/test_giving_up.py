@@ -22,6 +22,8 @@ from ringlet.strategy.replica.step_execution import _GRACE_SECONDS, ReplicaRun
 from tests.strategy.replicas import SECONDS, all_reduce, assert_usable, mirrored, replica, replica_id
 from tests.strategy.workers import PROGRAM, environment
 
+pytestmark = pytest.mark.slow
+
 WAIT = ReplicaRun._wait
 
 

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = """
 import random, signal, time, numpy as np, ringlet
 from ringlet import context

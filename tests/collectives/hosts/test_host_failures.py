@@ -21,6 +21,8 @@ from ringlet.errors import (
 )
 from tests.collectives.hosts.fake_hosts import Network, identity_on, run_on_hosts
 
+pytestmark = pytest.mark.slow
+
 
 def check_all(found, kind, *texts):
     for rank, error in enumerate(found):
