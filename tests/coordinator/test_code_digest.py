@@ -18,6 +18,7 @@ BODY = "import functools\ndef step(x):\n    return x in {'a', 'b', 'c'} and [y +
 def load(tmp_path, monkeypatch):
     """Loads a module from its text."""
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # the next text may have the same size and time
 
     def load_text(text, name="module_of_a_job"):
         (tmp_path / f"{name}.py").write_text(text)

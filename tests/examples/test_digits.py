@@ -8,6 +8,8 @@ import ringlet
 from examples import digits
 from tests.strategy.workers import environment
 
+pytestmark = pytest.mark.slow
+
 TINY = digits.Settings(hidden=5, dtype="float64")
 
 

@@ -13,7 +13,7 @@ from ringlet.launcher.recorder_files import RecorderFiles
 from ringlet.observe.recorder import read_process
 from tests.processes.harness import PATIENCE_SECONDS, descriptors_of, eventually
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the recorder needs memfd_create")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="the recorder needs memfd_create")]
 
 GROUP = """
 import numpy as np

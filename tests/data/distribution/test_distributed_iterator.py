@@ -114,6 +114,7 @@ def test_a_step_that_is_incomplete_of_known_sizes_ends_get_next():
         iterator.get_next()
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(
     workers=st.tuples(st.integers(1, 4), st.integers(1, 4)),

@@ -126,6 +126,7 @@ def pipeline(policy: AutoShardPolicy, files: list[int], batching: tuple[int, boo
     return with_policy(rows.batch(*batching), policy)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", list(AutoShardPolicy))
 @given(place=places, size=sizes, num_files=st.integers(8, 12), batching=batchings)
 def test_every_replica_gets_what_the_rules_say(policy, place, size, num_files, batching):

@@ -21,6 +21,8 @@ from tests.processes.harness import eventually
 from tests.strategy.multi_worker.test_worker_group import start
 from tests.strategy.workers import PROGRAM, environment
 
+pytestmark = pytest.mark.slow
+
 ONCE = "attempt(lambda: strategy.run(step))"
 
 
