@@ -7,6 +7,7 @@ defines the columns.
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -48,7 +49,10 @@ _IMPORTS = {
 def _import_seconds(before: str, imports: str) -> float:
     """Return the seconds of `imports` in a separate interpreter."""
     script = f"import time\n{before}\nstart = time.perf_counter()\n{imports}\nprint(time.perf_counter() - start)"
-    finished = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    # With byte code, as an installed package has; the first import of a source tree writes it.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    command = [sys.executable, "-c", script]
+    finished = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     return float(finished.stdout)
 
 
