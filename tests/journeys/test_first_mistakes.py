@@ -10,7 +10,7 @@ import pytest
 import ringlet
 from ringlet.compat import tf
 from ringlet.coordinator import ClusterCoordinator
-from ringlet.sharding import Mesh, NamedSharding, PartitionSpec, explain, shard
+from ringlet.sharding import Mesh, NamedSharding, PartitionSpec, explain, shard, visualize
 from tests.coordinator.in_threads import coordinator_of
 
 MESH = Mesh({"x": 4, "y": 2})
@@ -24,6 +24,12 @@ MESH = Mesh({"x": 4, "y": 2})
         (lambda: MESH.sharding("z"), "does not have: name one of 'x', 'y'"),
         (lambda: MESH.sharding(PartitionSpec("x")), "write NamedSharding(mesh, PartitionSpec('x'))"),
         (lambda: shard({"w": np.ones(8)}, MESH.sharding("x")), "{name: shard(array, sharding) for name, array in"),
+        (lambda: Mesh(x=4, y=2), "got (x=..., y=...). Write Mesh({'x': 4, 'y': 2})"),
+        (
+            lambda: visualize(shard(np.ones(8), MESH.sharding("x")), "x"),
+            "got ShardedArray and shape='x': write visualize(x)",
+        ),
+        (lambda: visualize(MESH.sharding("x"), "x"), "visualize(mesh.sharding('x'), (8, 4))"),
     ],
 )
 def test_an_error_of_a_mesh_gives_the_line_to_write(mistake, remedy):
@@ -83,6 +89,13 @@ def test_errors_of_a_coordinator_give_the_line_to_write(coordinator):
         coordinator.schedule(lambda: other.assign_add(1))
 
 
+@pytest.mark.parametrize("name", ["close", "stop"])
+def test_the_end_of_a_coordinator_is_its_shutdown(coordinator, name):
+    with pytest.raises(AttributeError, match=f"no attribute '{name}': write coordinator\\.shutdown\\(\\)$"):
+        getattr(coordinator, name)
+    assert name not in dir(coordinator)
+
+
 def test_an_error_of_an_earlier_function_is_marked_as_such(coordinator):
     coordinator.schedule(lambda: 1 // 0)
     with pytest.raises(ZeroDivisionError) as caught:
@@ -94,6 +107,13 @@ def test_a_coordinator_and_its_datasets_have_a_repr(coordinator):
     dataset = coordinator.create_per_worker_dataset(lambda: ringlet.data.Dataset.range(3))
     for value in (coordinator, dataset):
         assert repr(value).startswith(f"<{type(value).__name__} of ParameterServerStrategy(")
+
+
+def test_the_number_of_replicas_is_that_of_replicas_in_sync():
+    strategy = ringlet.MirroredStrategy(2)
+    with pytest.raises(AttributeError, match=r"'MirroredStrategy' object .*: write strategy\.num_replicas_in_sync$"):
+        print(strategy.num_replicas)
+    assert "num_replicas" not in dir(strategy)
 
 
 @pytest.mark.parametrize("mistake", [lambda g: g.__imul__(0.5), lambda g: g.__setitem__(0, 0.0)])
@@ -130,6 +150,7 @@ def test_an_error_of_a_strategy_gives_the_line_to_write(mistake, remedy):
         ("from ringlet import MirroredStratgy", "write ringlet.MirroredStrategy"),
         ("from ringlet.sharding import make_mesh", "write Mesh({'x': 4, 'y': 2})"),
         ("from ringlet.tpu import Topolgy", "write ringlet.tpu.Topology"),
+        ("from ringlet import starmap", "write ringlet.map(fn, *arrays)"),
     ],
 )
 def test_an_import_of_an_absent_name_gives_the_name_to_import(line, remedy):

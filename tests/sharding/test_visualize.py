@@ -67,7 +67,7 @@ def test_sizes_of_any_whole_numbers_are_shown_as_numbers():
 
 @pytest.mark.parametrize("shape", [None, 4, "4", (-4, 3), (2.5, 3), (None, 3)])
 def test_a_sharding_is_drawn_for_a_shape(shape):
-    with pytest.raises(TypeError, match=r"write visualize\(sharding, \(8, 4\)\)"):
+    with pytest.raises(TypeError, match=r"visualize\(mesh\.sharding\('x'\), \(8, 4\)\)"):
         visualize(MESH.sharding("x"), shape)
 
 

@@ -20,6 +20,7 @@ from ringlet.coordinator.per_worker_values import PerWorkerValues
 from ringlet.coordinator.remote_value import RemoteValue
 from ringlet.coordinator.worker_resource import Resource
 from ringlet.errors import FailedPreconditionError
+from ringlet.errors.exception_notes import without
 from ringlet.ipc.pickle_codec import Unsendable
 from ringlet.strategy.parameter_server.parameter_server_strategy import ParameterServerStrategy
 
@@ -27,6 +28,7 @@ _lock = threading.RLock()
 _claimed: weakref.WeakValueDictionary[int, ClusterCoordinator] = weakref.WeakValueDictionary()  # keyed by id(tasks)
 
 
+@without(close="coordinator.shutdown()", stop="coordinator.shutdown()")
 class ClusterCoordinator:
     """Runs functions on the workers of a cluster (``tf.distribute.coordinator.ClusterCoordinator``).
 

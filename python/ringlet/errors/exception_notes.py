@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
+C = TypeVar("C", bound=type)
 
 
 def class_and_text(error: BaseException) -> str:
@@ -38,6 +39,28 @@ def with_usage(usage: str) -> Callable[[F], F]:
             raise TypeError(message) from None
 
         return call  # type: ignore[return-value]
+
+    return decorated
+
+
+class _Absent(str):
+    def __get__(self, instance: object, owner: type) -> _Absent:
+        if instance is None:
+            return self
+        raise AttributeError(f"{owner.__name__!r} {self}")
+
+
+def without(**remedies: str) -> Callable[[C], C]:
+    """Return a decorator of classes for absent attributes: the error of each says what to write.
+
+    A ``__getattr__`` would make every access to an attribute of the class slower.
+    """
+
+    def decorated(cls: C) -> C:
+        for name, remedy in remedies.items():
+            setattr(cls, name, _Absent(f"object has no attribute {name!r}: write {remedy}"))
+        cls.__dir__ = lambda self: sorted({*object.__dir__(self)} - remedies.keys())  # type: ignore[assignment,misc]
+        return cls
 
     return decorated
 

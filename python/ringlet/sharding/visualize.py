@@ -174,7 +174,7 @@ def visualize(
     """
     from ringlet.sharding.drawing.tile_table import TileTable
 
-    if isinstance(drawn, ShardedArray):
+    if isinstance(drawn, ShardedArray) and not isinstance(shape, str):
         combined = "summed" if drawn._combine.name == "SUM" else f"combined ({drawn._combine.name})"
         return Visualization(
             TileTable(drawn.shape, drawn._layout, placement_text(drawn._layout, drawn._group), combined)
@@ -183,7 +183,7 @@ def visualize(
     if any(size is None or size < 0 for size in sizes):
         raise TypeError(
             f"visualize requires a ShardedArray, or a sharding and a shape, got {type(drawn).__name__} and "
-            f"shape={shape!r}: write visualize(sharding, (8, 4))"
+            f"shape={shape!r}: write visualize(x) for an array, visualize(mesh.sharding('x'), (8, 4)) for a sharding"
         )
     layout = layout_of(drawn, len(sizes), num_devices)
     placement = placement_text(layout, group_of(drawn, layout.num_devices))

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ringlet.collectives import Member
 from ringlet.collectives.argument_parsing import shortened
 from ringlet.errors import ShardingError
+from ringlet.errors.exception_notes import with_usage
 from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.partition import whole_number
 from ringlet.sharding.layout.partition_spec import SPEC_NAMES, Entry, PartitionSpec
@@ -69,6 +70,7 @@ class Mesh:
     {devices=[2,1,4]<=[4,2]T(1,0) last_tile_dim_replicate}
     """
 
+    @with_usage("Mesh({'x': 4, 'y': 2})")
     def __init__(
         self,
         axes: Mapping[str, int] | ArrayLike,

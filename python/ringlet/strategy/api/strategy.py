@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar, ov
 
 from ringlet import _core, context, nest
 from ringlet.devices import short_list
-from ringlet.errors.exception_notes import with_usage
+from ringlet.errors.exception_notes import with_usage, without
 from ringlet.observe import trace_hook
 from ringlet.strategy.api.deprecated_calls import DeprecatedCalls
 from ringlet.strategy.api.extended import StrategyExtended
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     Result: TypeAlias = T | PerReplica[T]  # with one replica, `run` returns the value itself
 
 
+@without(num_replicas="strategy.num_replicas_in_sync")
 class Strategy(DeprecatedCalls):
     """Base class of strategies, which run a step function on replicas and combine values (``tf.distribute.Strategy``).
 
