@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 
@@ -89,3 +90,39 @@ def test_a_worker_whose_call_differs_is_named(run):
     assert lines[0] == "ringlet run: worker 1 of 3 did not make the call that the others made"
     assert lines[1].startswith("ringlet run: workers 0 and 2 failed because of it: ")
     assert lines[2].startswith("[w1] Traceback")
+
+
+STALLS = (
+    HEAD
+    + """
+import _thread
+import logging
+import sys
+import threading
+
+class Interrupting(logging.Handler):
+    def emit(self, record):
+        print(record.getMessage(), file=sys.stderr)
+        _thread.interrupt_main()
+
+logging.getLogger("ringlet").addHandler(Interrupting())
+strategy.run(step, args=(1.0,))
+ringlet.rank() == 1 and threading.Event().wait()
+try:
+    strategy.run(step, args=(1.0,))
+except KeyboardInterrupt as error:
+    sys.exit(error.__notes__[0])
+"""
+)
+
+
+@pytest.mark.parametrize("replicas", ["1", "2"])
+def test_a_stall_report_has_the_names_and_numbers_of_errors(run, monkeypatch, replicas):
+    monkeypatch.setenv("RINGLET_STALL_SECONDS", "0.1")
+    errors = run(STALLS, "-n", "2", "--replicas", replicas)
+    waits = r"^\[w0\] .*, (call \d+) of .*/job:worker/task:0\)?, (has waited|was interrupted while it waited) .*for "
+    assert re.findall(waits, errors, re.MULTILINE) == [
+        ("call 2", "has waited"),
+        ("call 2", "was interrupted while it waited"),
+    ]
+    assert errors.count(": ringlet.rank() == 1 and threading.Event().wait()") == 1

@@ -9,7 +9,9 @@ import os
 import signal
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from ringlet import _core
 from ringlet.observe.stacks import call_site, rank_stacks, skip_files, thread_stacks
@@ -18,6 +20,8 @@ from ringlet.variable_names import seconds_of
 _log = logging.getLogger(__name__)
 
 _DEFAULT_SECONDS = 30.0
+# Objects whose method `as_in_errors` gives a report the names and numbers of its errors, if it is about its calls.
+translators: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def stall_seconds(environ: Mapping[str, str] | None = None) -> float:
@@ -83,7 +87,13 @@ def report_stalls() -> float:
 @functools.cache
 def _install() -> None:
     skip_files()
-    _core.set_thread_reports(call_site, rank_stacks, _log.warning, _register_stack_signal())
+    _core.set_thread_reports(call_site, rank_stacks, _log_report, _register_stack_signal())
+
+
+def _log_report(text: str) -> None:
+    for each in tuple(translators):
+        text = each.as_in_errors(text)
+    _log.warning(text)
 
 
 def _register_stack_signal() -> int:

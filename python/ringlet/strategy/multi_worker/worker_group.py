@@ -24,6 +24,7 @@ from ringlet.collectives.timeouts import resolve_timeout
 from ringlet.errors import CollectiveAborted, CollectiveMismatchError, DeadlineExceededError, WorkerLostError
 from ringlet.errors.exception_notes import add_note
 from ringlet.ipc.byte_framing import join_frames, split_frames
+from ringlet.observe.stall_reports import translators
 from ringlet.strategy.calls.call_options import CallOptions, check_options, read_options
 from ringlet.strategy.calls.structure_agreement import LEAF, describe_shape
 from ringlet.strategy.multi_worker.abort_on_crash import abort_on_crash
@@ -38,7 +39,8 @@ _RESUME = "resuming after an exception left the strategy"
 _NOTHING = np.empty(0, np.uint8)
 # Patterns of ranks and call numbers in error texts of the core, which are translated for users. A translated text
 # contains no ranks, so that it is not translated again.
-_RANK = re.compile(r"\b(rank) (\d+)\b|\brank(?=s?\b)")
+_RANK = re.compile(r"^ {4}.*|\b(rank) (\d+)\b|\brank(?=s?\b)", re.MULTILINE)  # lines of a stack are indented by 4
+_WAITING = re.compile(r", call (\d+) of rank (\d+),")
 _CALL = re.compile(
     r"(\bthe ranks did not make the same call \(their call number |, call (?=\d+ of rank)"
     r"|\brank \d+ \((?:[^()]* )?after (?=\d+ calls?\)))(\d+)( calls?\))?"
@@ -209,6 +211,7 @@ class WorkerGroup:
             members = join(self.cluster, self._number, resolve_timeout(self.options.timeout_seconds))
             self._num_uncounted = [member._core.calls for member in members]
             self._members = members
+            translators.add(self)
         except BaseException as error:
             self._last_error = error.with_traceback(None)
             raise
@@ -266,7 +269,15 @@ class WorkerGroup:
         is_call = isinstance(error, CollectiveAborted) and not self.failure.startswith("/job:")
         return isinstance(error, _OF_THE_CORE) or (is_call and error.args[0].startswith(self.failure))
 
-    def _translated(self, error: BaseException, text: str) -> str:
+    def as_in_errors(self, report: str) -> str:
+        """Translate a report of a long wait as an error, if it is about a call that this group makes now."""
+        waiting = _WAITING.search(report)
+        if waiting is None or not self.single_thread._holder:
+            return report
+        calls = [member._core.calls if member.rank == int(waiting[2]) else 0 for member in self.members()]
+        return self._translated(None, report) if int(waiting[1]) in calls else report
+
+    def _translated(self, error: BaseException | None, text: str) -> str:
         """Replace the ranks in a message of the core with the names of workers and replicas."""
         if isinstance(error, WorkerLostError) and 0 <= error.rank < self.cluster.num_ranks:
             text = _LOST.sub(f"{self.cluster.names[error.rank // self.num_local]} (pid", text, count=1)
@@ -282,6 +293,8 @@ class WorkerGroup:
         return f"{match[1]}{number}{unit}"
 
     def _name_of_rank(self, match: re.Match[str]) -> str:
+        if match[0].startswith(" "):
+            return match[0]
         if match[1] is None:
             return "worker" if self.num_local == 1 else "replica"
         rank = int(match[2])
