@@ -28,7 +28,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 @pytest.hookimpl(optionalhook=True)  # without pytest-xdist, `-n auto` is unknown
 def pytest_xdist_auto_num_workers():
-    """Return one worker more than there are cores: a fifth of the time, tests wait for processes that they started."""
+    """Return one worker more than there are cores, because tests wait for processes for a fifth of their time."""
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
         return None
     return 1 + (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)

@@ -39,7 +39,10 @@ TEXTS |= {"rindex": ("", 0, 9), "startswith": ("a", 0, 9), "_slice": (0, 1, 1), 
 TEXTS |= {f"_{side}strip_chars": ("a",) for side in ("", "l", "r")}
 
 
-@pytest.mark.parametrize("ufunc", [ufunc for ufunc in get_overridable_numpy_ufuncs() if not ufunc.types], ids=str)
+UFUNCS_OF_TEXT = sorted((ufunc for ufunc in get_overridable_numpy_ufuncs() if not ufunc.types), key=str)
+
+
+@pytest.mark.parametrize("ufunc", UFUNCS_OF_TEXT, ids=str)
 def test_ufuncs_of_text_work_tile_by_tile(ufunc):
     whole = np.array(["ab", "Cd", "12", "a b"])
     x = shard(whole, Sharding.tiled((2,)))

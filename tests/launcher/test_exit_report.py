@@ -32,6 +32,8 @@ FOLLOWS = "ringlet.errors.CollectiveAborted: /job:worker/task:2 raised ValueErro
         ([raised(0, 1.0, FOLLOWS), raised(2, 1.1)], 2, 1),
         ([raised(0, 1.0, FOLLOWS), Ending(2, -9, 1.1)], 2, 137),
         ([raised(0, 1.0, "ringlet.errors.WorkerLostError: rank 2 ..."), Ending(2, 7, 1.1)], 2, 7),
+        ([raised(0, 1.0, "torch.distributed.DistBackendError: WorkerLostError: rank 2"), Ending(2, 7, 1.1)], 2, 7),
+        ([raised(0, 1.0, "AssertionError: WorkerLostError not raised"), Ending(2, 7, 1.1)], 0, 1),
         ([Ending(0, -15, 1.2, asked_at=1.1), raised(1, 1.0)], 1, 1),
         # it has a handler for the signal with which it was asked to end
         ([raised(0, 1.0, FOLLOWS), Ending(1, -15, 1.3, asked_at=1.3), Ending(2, 5, 1.4, asked_at=1.3)], 0, 1),
@@ -234,6 +236,8 @@ def test_after_ctrl_c_the_worker_that_others_waited_for_is_shown():
     assert summary(endings, signal.SIGINT, 2) == ["Ctrl-C: all 2 workers have ended", text]
     assert shown_failure(endings, signal.SIGINT) is endings[1]
     assert shown_failure(endings, None) is endings[0]
+    of_torch = [raised(0, 1.0, f"torch.distributed.DistBackendError: CollectiveAborted: {text}.", asked_at=0.5)]
+    assert summary([*of_torch, endings[1]], signal.SIGINT, 2)[1:] == [text]
     endings[1] = dataclasses.replace(raised(1, 1.1, f"KeyboardInterrupt\n{text}."), pid=71)
     assert summary(endings, signal.SIGINT, 2) == ["Ctrl-C: all 2 workers have ended"], "the traceback has the text"
     follows = raised(1, 1.1, f"{FOLLOWS}\n\n{LINK}\n\n{HEAD}\nKeyboardInterrupt", asked_at=0.5)

@@ -7,6 +7,7 @@ import time
 import weakref
 from typing import Any
 
+import numpy as np
 import pytest
 
 import ringlet
@@ -162,3 +163,33 @@ def test_updates_in_a_row_by_replicas_that_are_late_in_turn():
 
     expected = [(sum(3.0 * number + 3 for number in range(last + 1)),) * 3 for last in range(60)]
     assert [total.values for total in strategy.run(step)] == expected
+
+
+class _Interrupted:
+    """A value that is interrupted when it is read for the first time."""
+
+    def __init__(self) -> None:
+        self.is_read = False
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        if not self.is_read:
+            self.is_read = True
+            raise KeyboardInterrupt
+        return np.asarray(1.0, dtype)
+
+
+def test_after_a_handled_interrupt_of_an_update_no_update_is_lost():
+    strategy, value = mirrored(2), _Interrupted()
+    with strategy.scope():
+        variable = ringlet.Variable(0.0, aggregation=ringlet.VariableAggregation.SUM)
+
+    def step() -> None:
+        for number in (value, value, np.asarray(10.0)):
+            try:
+                variable.assign_add(number if number is value else number + 0, read_value=False)
+            except KeyboardInterrupt:
+                variable.assign_add(value, read_value=False)
+
+    with pytest.raises((ringlet.errors.CollectiveAborted, CollectiveMismatchError)):
+        strategy.run(step)
+    assert_usable(strategy)

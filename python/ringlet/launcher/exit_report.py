@@ -13,8 +13,8 @@ from ringlet.ipc.worker_process import ending_text, shell_status, signal_name
 from ringlet.launcher.traceback_buffer import exception_line, first_exception_line
 from ringlet.observe.divergence import number_ranges
 
-# Errors that ringlet raises because another worker has failed. The error of another library may name them first.
-_FOLLOWING = re.compile(r"(?:[\w.]+: )?(?:\w+\.)*(?:CollectiveAborted|WorkerLostError)\b")
+# Errors that ringlet raises because another worker has failed. The name of another library's error may precede theirs.
+_FOLLOWING = re.compile(r"(?:[\w.]+: )?(?:\w+\.)*(?:CollectiveAborted|WorkerLostError)(?::|$)")
 # Errors that name a process that has exited, or a rank that makes no more calls; rank and worker numbers are equal.
 _LOST = re.compile(r"\(pid (\d+) on [^)]*\) (?:exited with status 0|closed its connection|ended)")
 _CLOSED = re.compile(
@@ -30,7 +30,7 @@ _CALL = re.compile(
 _RANGE = re.compile(r"(\d+)(?: to (\d+))?")
 # Errors and notes about calls that other processes did not make.
 _WAITED = re.compile(r"DeadlineExceededError: .* waited ([^ ]+ s) for (.*)")
-_INTERRUPTED = re.compile(r"^(?:[\w.]+: )?(.* was interrupted while it waited for (.*[^.\n]))", re.MULTILINE)
+_INTERRUPTED = re.compile(r"^(?:[\w.]+: )*(.* was interrupted while it waited for (.*[^.\n]))", re.MULTILINE)
 _PID = re.compile(r"\(pid (\d+)\b")
 _FAILED = 1  # the exit status of an interpreter after an uncaught exception
 _LONGEST_QUOTE = 300

@@ -116,9 +116,9 @@ class RingletWork(torch.distributed.Work):  # type: ignore[misc]
 def backend_error(error: BaseException, global_ranks: Sequence[int] | None = None) -> BaseException:
     """Return an error as users of torch expect it: a `DistBackendError` if a group has failed.
 
-    A documented error of Ringlet is named in the text, which says all that it says, and is not printed again: it is the
-    `__context__`. Other errors are the `__cause__`. `global_ranks` has the global rank of each rank of the group, if
-    they differ.
+    A documented error of Ringlet becomes the `__context__`, which is not printed: the text has its name and message.
+    Any other error becomes the `__cause__`. `global_ranks` has the global rank of each rank of the group, if they
+    differ.
     """
     if not isinstance(error, (RuntimeError, OSError)) or isinstance(error, (DistBackendError, NotImplementedError)):
         return error  # an invalid argument of this rank, not a failure of the group

@@ -209,3 +209,27 @@ def test_the_failures_of_replicas_are_numbered_over_all_workers(two_by_two):
     assert first is None
     assert second.kind == "LookupError"
     assert "raised in replica 3 of 4" in second
+
+
+def test_an_update_that_waits_for_other_workers_is_made_in_replica_0s_thread(two_by_two):
+    """Where the last replica makes it, the others' time-out would include the wait for other workers."""
+    program = """
+        import threading, time
+        strategy = ringlet.MultiWorkerMirroredStrategy()
+        with strategy.scope():
+            variable = ringlet.Variable(0.0, aggregation=ringlet.VariableAggregation.SUM)
+        threads, first = [], []
+        class Value:
+            def __array__(self, dtype=None, copy=None):
+                threads.append(threading.get_ident())
+                return np.asarray(1.0, dtype)
+        def step():
+            if rank() % 2:
+                time.sleep(0.05)
+            else:
+                first.append(threading.get_ident())
+            return variable.assign_add(Value())
+        total = strategy.run(step)
+        answer = [float(total.values[0]), set(threads) == set(first)]
+    """
+    assert two_by_two.run(program) == [[4.0, True]] * 2

@@ -43,7 +43,7 @@ def from_jax(array: Any) -> ShardedArray:
     >>> from_jax(jax.numpy.arange(3)).tolist()  # doctest: +SKIP
     [0, 1, 2]
     """
-    if not hasattr(array, "is_fully_addressable"):
+    if not hasattr(array, "addressable_shards"):
         raise TypeError(
             f"from_jax requires a JAX array, got an object of type {type(array).__name__}: pass jax.device_put(array, "
             "sharding), or write shard(array, sharding) for a plain array"

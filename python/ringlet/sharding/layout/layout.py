@@ -93,7 +93,7 @@ class Layout:
         return _boxes(self, shape)
 
     def tiles(self, shape: tuple[int, ...]) -> tuple[tuple[int, Box | EllipsisType, bool], ...]:
-        """Return each device that holds values, the index of its tile, and whether other devices have the same part."""
+        """Return each device that holds values, the index of its tile, and whether other devices have the same box."""
         return _tiles(self, shape)
 
     def first_holders(self, shape: tuple[int, ...]) -> tuple[int, ...]:

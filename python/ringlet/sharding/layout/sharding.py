@@ -94,8 +94,10 @@ class Sharding:
             raise ShardingError(f"the number of logical devices must be 1 or more, or None, got {self.num_devices!r}")
 
     def __getattr__(self, name: str) -> Any:
-        remedy = f": it has no axis names. Use {name} of the array" if name in {"mesh", "spec"} else ""
-        raise AttributeError(f"'Sharding' object has no attribute {name!r}{remedy}", name=name, obj=self)
+        if name in {"mesh", "spec"}:
+            text = f"'Sharding' object has no attribute {name!r}: it has no axis names. Use {name} of the array"
+            raise AttributeError(text, name=name, obj=self)
+        return object.__getattribute__(self, name)  # raises the error of the attribute, or of its property
 
     @classmethod
     def tiled(

@@ -169,7 +169,8 @@ class WorkerRun(ReplicaRun):
     ) -> Any:
         """Call `merge_fn` once for the replicas of this process."""
         self._enter(replica, _MERGE_CALL)
-        return super().merge_call(replica, merge_fn, args, kwargs, name, any_thread=any_thread)
+        # A merge may wait for other workers: in replica 0, with a time-out of its own.
+        return super().merge_call(replica, merge_fn, args, kwargs, name)
 
     def _merge(self, calls: Sequence[Any]) -> Any:
         with self.workers.single_thread.transferred():

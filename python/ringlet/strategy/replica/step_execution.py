@@ -207,11 +207,13 @@ class ReplicaRun:
         if any_thread and is_last and self.threads.group.failure is None:
             self._merge_all()
         self._barrier(replica, name)
-        if not any_thread:
+        if any_thread:
+            self._merge_calls.pop(replica, None)  # of a call that Ctrl-C interrupted, and that the step repeated
+        else:
             if replica == 0:
                 self._merge_all()
             self._barrier(replica, f"the end of {name}")
-        # The next merge_call, which overwrites this result, runs only after all replicas have made that call.
+        # The next merge_call, which overwrites this result, merges only once all replicas have made it.
         if self._merge_error is not None:
             raise self._merge_error
         merged = select_replica(replica, self._merged)
@@ -366,15 +368,18 @@ class ReplicaRun:
             raise
 
     def _merge_all(self) -> None:
-        calls = [self._merge_calls[replica] for replica in range(len(self._rows))]
-        if len({name for name, *_ in calls}) > 1:
-            return  # the barrier raises the error that lists the calls
+        calls: list[Any] = [self._merge_calls.get(replica) for replica in range(len(self._rows))]
+        if None in calls or len({name for name, *_ in calls}) > 1:
+            return  # the next barrier raises the error of the group, or the one that lists the calls
         self._merge_calls.clear()
         self._pending = set(range(len(self._rows)))
         try:
             self._merged, self._merge_error = self._merge(calls), None
         except Exception as error:
             self._merge_error = error
+        except BaseException as error:  # a step function may handle Ctrl-C, and go on
+            self.threads.group.abort(one_line(error))
+            raise
 
     def _merge(self, calls: Sequence[Any]) -> Any:
         merge_fn = calls[0][1]
