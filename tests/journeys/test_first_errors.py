@@ -126,3 +126,21 @@ def test_a_stall_report_has_the_names_and_numbers_of_errors(run, monkeypatch, re
         ("call 2", "was interrupted while it waited"),
     ]
     assert errors.count(": ringlet.rank() == 1 and threading.Event().wait()") == 1
+
+
+LOCAL = """
+import numpy as np
+import ringlet
+
+def step():
+    replica = ringlet.replica_context()
+    is_odd = (ringlet.rank(), replica.replica_id_in_sync_group) == (2, 1)
+    return replica.all_reduce("SUM", np.ones(3 if is_odd else 2))
+
+ringlet.MirroredStrategy(3).run(step)
+"""
+
+
+def test_replicas_of_a_worker_are_not_taken_for_workers(run):
+    lines = run(LOCAL, "-n", "3").splitlines()
+    assert lines[0].startswith("ringlet run: worker 2 of 3 exited with status 1")

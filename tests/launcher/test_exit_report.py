@@ -180,6 +180,13 @@ def test_ranks_of_a_group_within_one_worker_are_not_taken_for_workers():
     ]
 
 
+@pytest.mark.parametrize(("group", "cause"), [(3, 2), (2, 1)], ids=["of the replicas", "of the workers"])
+def test_replicas_within_one_worker_are_not_taken_for_workers(group, cause):
+    table = differ("rank 0: barrier()", "rank 1: split()", "rank 2: barrier()") + f"\nraised in replica 0 of {group}"
+    endings = [Ending(0, -15, 1.4, asked_at=1.3), raised(1, 1.6, table), raised(2, 1.0, table)]
+    assert first_failure(endings) is endings[cause]
+
+
 LATE = "ringlet.errors.DeadlineExceededError: all_reduce(SUM), call 2 of rank 0, waited 2 s for rank 1 (pid 71, stopped"
 
 

@@ -28,6 +28,7 @@ _CALL = re.compile(
     re.MULTILINE,
 )
 _RANGE = re.compile(r"(\d+)(?: to (\d+))?")
+_IN_REPLICA = re.compile(r"^raised in replica \d+ of (\d+)", re.MULTILINE)
 # Errors and notes about calls that other processes did not make.
 _WAITED = re.compile(r"DeadlineExceededError: .* waited ([^ ]+ s) for (.*)")
 _INTERRUPTED = re.compile(r"^(?:[\w.]+: )*(.* was interrupted while it waited for (.*[^.\n]))", re.MULTILINE)
@@ -179,7 +180,9 @@ def _different_callers(first: Ending, endings: Sequence[Ending]) -> list[int]:
     }
     ranks_per_worker, rest = divmod(len(calls), len(endings))
     is_of_workers = ranks_per_worker == 1 or f"the replicas {_CALLS}" in first.error
-    if not calls or rest or not is_of_workers or max(calls) >= len(calls):
+    # The replicas of a MirroredStrategy within one worker are ranks in its error, which has this note.
+    is_local = f"the ranks {_CALLS}" in first.error and _IN_REPLICA.findall(first.words) == [str(len(calls))]
+    if not calls or rest or not is_of_workers or is_local or max(calls) >= len(calls):
         return []  # the ranks of the group are not those of the workers, or the table omits some
     found = {(rank // ranks_per_worker, call) for rank, call in calls.items()}
     (common, most), *others = Counter(call for _, call in found).most_common()
