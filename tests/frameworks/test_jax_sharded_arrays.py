@@ -71,6 +71,6 @@ def test_missing_devices_and_other_shardings_are_refused():
         to_jax(shard(VALUES, Sharding.tiled((4, 1))))
     other = SimpleNamespace(device_set={0, 1})
     with pytest.raises(ShardingError, match=r"expected a NamedSharding\. Move the array first with jax\.device_put"):
-        from_jax(SimpleNamespace(sharding=other, is_fully_addressable=True))
+        from_jax(SimpleNamespace(sharding=other, is_fully_addressable=True, addressable_shards=()))
     with pytest.raises(ShardingError, match="shards in other processes"):
-        from_jax(SimpleNamespace(sharding=other, is_fully_addressable=False))
+        from_jax(SimpleNamespace(sharding=other, is_fully_addressable=False, addressable_shards=()))
