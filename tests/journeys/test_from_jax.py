@@ -31,8 +31,8 @@ X = shard(np.ones((8, 4)), MESH.sharding("x"))
         (X, "full_tensor", "Write array.numpy()"),
         (X, "redistribute", "Write array.reshard(sharding)"),
         (X, "to_numpy", "Write array.numpy()"),
-        (X.sharding, "spec", "Use spec of the array"),
-        (X.sharding, "mesh", "Use mesh of the array"),
+        (X.sharding, "spec", "write array.spec"),
+        (X.sharding, "mesh", "write array.mesh"),
     ],
 )
 def test_an_absent_name_of_jax_or_torch_leads_to_the_present_one(owner, name, remedy):

@@ -149,13 +149,3 @@ def test_tiles_devices_and_groups_are_listed(arguments):
 def test_there_are_no_more_tiles_than_devices_of_any_machine():
     with pytest.raises(ShardingError, match="at most 1048576"):
         Sharding.tiled((2**30, 2**30))
-
-
-def test_an_error_of_a_property_is_not_taken_for_its_absence():
-    class Named(Sharding):
-        @property
-        def name(self):
-            return (1).nothing
-
-    with pytest.raises(AttributeError, match="'int' object has no attribute 'nothing'"):
-        Named("replicated").name  # noqa: B018

@@ -7,13 +7,14 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.collectives.argument_parsing import shortened
 from ringlet.errors import PartitionError, ShardingError
+from ringlet.errors.exception_notes import without
 from ringlet.sharding.formats.iota import Iota
 from ringlet.sharding.layout.layout import tile_bounds
 from ringlet.sharding.layout.partition import whole_number
@@ -33,6 +34,7 @@ TYPES: dict[Kind, str] = {
 }
 
 
+@without(mesh="array.mesh", spec="array.spec, which has the names of axes")
 @dataclass(frozen=True)
 class Sharding:
     """Division of a tensor over logical devices.
@@ -92,12 +94,6 @@ class Sharding:
     def __post_init__(self) -> None:
         if self.num_devices is not None and (whole_number(self.num_devices) or 0) < 1:
             raise ShardingError(f"the number of logical devices must be 1 or more, or None, got {self.num_devices!r}")
-
-    def __getattr__(self, name: str) -> Any:
-        if name in {"mesh", "spec"}:
-            text = f"'Sharding' object has no attribute {name!r}: it has no axis names. Use {name} of the array"
-            raise AttributeError(text, name=name, obj=self)
-        return object.__getattribute__(self, name)  # raises the error of the attribute, or of its property
 
     @classmethod
     def tiled(

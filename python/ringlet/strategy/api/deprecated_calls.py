@@ -29,7 +29,7 @@ class DeprecatedCalls(PlainNames):
         Parameters
         ----------
         fn : callable
-            Called with the replica's component of the next element; without arguments if there is no iterator.
+            Takes the replica's component of the next element, or no argument if there is no iterator.
         input_iterator : object with ``get_next``, optional
 
         Returns
