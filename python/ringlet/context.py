@@ -162,7 +162,7 @@ class Scope:
     def _check(self) -> None:
         """Raise an error if the scope cannot be entered; subclasses override this method.
 
-        The check runs first, because an interrupt after the scope is entered would leave it entered.
+        Called before the scope is entered: Ctrl-C during a later check would leave it entered.
         """
 
     def _why_not_on_top(self, top: Mode | None) -> str:

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import ringlet.sharding
+from ringlet.errors import ShardingError
 from ringlet.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, shard
+from ringlet.testing import run_on_ranks
 
 MESH = Mesh({"x": 4, "y": 2})
 X = shard(np.ones((8, 4)), MESH.sharding("x"))
@@ -67,3 +69,14 @@ def test_objects_of_other_types_are_refused_with_the_call_to_write():
         ringlet.sharding.from_jax(np.ones(2))
     with pytest.raises(TypeError, match=r"to_jax requires a ShardedArray, got .* list: pass shard\(array, sharding\)"):
         ringlet.sharding.to_jax([1, 2])
+
+
+def test_to_jax_requires_an_array_in_one_process():
+    def step(member):
+        x = shard(np.ones(4), Mesh({"x": 2}, member=member).sharding("x"))
+        expected = "to_jax was given an array on 2 devices of 2 processes: pass shard(np.asarray(x), x.sharding)"
+        with pytest.raises(ShardingError, match=f"^{re.escape(expected)}$"):
+            ringlet.sharding.to_jax(x)
+        return shard(np.asarray(x), x.sharding).tolist()
+
+    assert run_on_ranks(2, step) == [[1.0] * 4] * 2

@@ -41,7 +41,7 @@ def test_a_number_is_a_key_and_does_not_change_under_another_name(x, compute):
     other = number
     number = operator.iadd(number, 1)
     assert (float(other), float(number)) == (float(expected), float(operator.iadd(expected, 1)))
-    with pytest.raises(ShardingError, match=r"results without dimensions are values, .*array\.copy\(\)"):
+    with pytest.raises(ShardingError, match=r"other 0-d results are values, .*array\.copy\(\)"):
         other[...] = 3
 
 

@@ -29,7 +29,7 @@ T = TypeVar("T")
 class Work(Generic[T]):
     """A call that runs while the program continues. Returned by the methods of a member that end in ``_async``.
 
-    Collectives of one member run in the order of the calls, in one thread, which releases the interpreter lock during
+    Collectives of one member run in the order of the calls, in one thread, which releases the GIL during
     transfers; a blocking call first waits for asynchronous calls. Until a call is done, its inputs must not be
     written to, and its `out` must not be used.
 

@@ -76,7 +76,7 @@ def wait_for_threads(
 def report_stalls() -> float:
     """Install the functions with which the core reports stalls; return :func:`stall_seconds`.
 
-    A process in which C code holds the interpreter lock cannot answer when another rank requests its stacks. It is sent
+    A process in which C code holds the GIL cannot answer when another rank requests its stacks. It is sent
     a signal on which it prints its stacks to standard error: ``RINGLET_STACK_SIGNAL`` (0 for none), by default
     ``SIGRTMAX - 4`` unless the program handles it.
     """

@@ -53,7 +53,7 @@ class _Probe(np.ndarray):
 def _root_or_product(
     operation: Callable[[Any, Any], Any], dtype: np.dtype[Any], _: str, exponent: complex
 ) -> tuple[np.ufunc, np.dtype[Any]] | None:
-    """Return the ufunc and dtype that NumPy uses for a power instead of :func:`numpy.power`; rounding differs."""
+    """Return the ufunc, such as sqrt, and the dtype that NumPy uses for a power; None for :func:`numpy.power`."""
     ufunc, converted = operation(np.empty(0, dtype).view(_Probe), exponent)
     return (ufunc, converted) if ufunc.nin == 1 else None
 
@@ -357,7 +357,7 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
     __eq__, __ne__ = _equality(np.equal, operator.eq), _equality(np.not_equal, operator.ne)
 
     def _is_number(self: Any) -> bool:
-        """Return whether this is a read-only result without dimensions, for which NumPy returns a number."""
+        """Return whether this is a read-only 0-d result, for which NumPy returns a scalar."""
         return self._is_view and not self._shape
 
     def _like_itself(self: Any) -> Any:

@@ -196,7 +196,7 @@ class ShardedArray(ArrayMethods, Conversions):
         return made
 
     def _as_result(self) -> ShardedArray:
-        """Return this array; if it has no dimensions, it becomes a read-only value, as NumPy's numbers are."""
+        """Return this array; if it is 0-d, it becomes a read-only value, as NumPy's scalars are."""
         if not self._shape:
             self._is_view = True
         return self
@@ -214,7 +214,7 @@ class ShardedArray(ArrayMethods, Conversions):
     def _writable_buffers(self) -> Sequence[Array | None]:
         """Return the writable buffer of each device; arrays that only read this memory get a copy first."""
         if self._is_view:
-            kinds = "transposed and reshaped arrays" if self._shape else "elements and other results without dimensions"
+            kinds = "transposed and reshaped arrays" if self._shape else "elements and other 0-d results"
             raise ShardingError(
                 f"assignment destination is read-only: slices, {kinds} are values, not views. Write to the source "
                 "array, as in x[1:3] = value, or to array.copy()"

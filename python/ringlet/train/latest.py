@@ -52,7 +52,7 @@ def checkpoints_in(folder: str, prefix: str = "") -> list[FolderEntry]:
 
 
 def newest_intact(folder: str, besides: str, prefix: str = "") -> str | None:
-    """Return the newest intact checkpoint of a folder, except `besides`; whole files are read."""
+    """Return the newest intact checkpoint of a folder other than `besides`; reads whole files."""
     for found in reversed(checkpoints_in(folder, prefix)):
         file = file_of(found.path)
         try:

@@ -179,7 +179,8 @@ def test_a_file_that_cannot_be_read_is_a_named_error(tmp_path, text, expected, c
 
 def test_without_a_trace_there_is_an_error_or_an_empty_table(tmp_path, capsys):
     assert main(["trace", str(tmp_path)]) == 2
-    assert f"{tmp_path} contains no trace *.trace.json" in capsys.readouterr().err
+    expected = f"{tmp_path} contains no *.trace.json files. RINGLET_TRACE={tmp_path} makes a job write them"
+    assert expected in capsys.readouterr().err
     assert main(["trace", str(tmp_path / "none")]) == 2
     assert "No such file or directory" in capsys.readouterr().err
     write_trace(tmp_path / "vm-7.trace.json", [])

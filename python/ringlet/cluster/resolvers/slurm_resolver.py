@@ -115,8 +115,8 @@ class SlurmClusterResolver(AddressResolver):
         addresses = [f"{host}:{self._port_base + place}" for host, place in self._places()]
         if self._rank >= len(addresses):
             raise RuntimeError(
-                f"{_RANK} is {self._rank}, but there are {len(addresses)} tasks: {self._tasks_on}. Pass all tasks "
-                "that srun starts as jobs= and tasks_per_node="
+                f"{_RANK} is {self._rank}, but there are {len(addresses)} tasks: {self._tasks_on}. Include all "
+                "tasks that srun starts in jobs= and tasks_per_node="
             )
         each = self._gpus_per_task
         self._gpu_allocation = [

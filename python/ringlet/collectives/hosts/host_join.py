@@ -33,7 +33,7 @@ from ringlet.rendezvous.process_identity import ProcessIdentity
 
 _HELLO_TAG, _ANSWER_TAG = 1, 2
 _PAUSE_SECONDS = 0.001
-_LAST_SECONDS = 1.0  # extra time after the time-out for the first process's answer
+_LAST_SECONDS = 1.0  # extra time for the first process's answer, after the time-out
 
 # A function that joins the group of the ranks of one host.
 JoinLocally = Callable[[Job, Sequence[int], float], Any]

@@ -150,7 +150,7 @@ class Tensor(np.ndarray[Any, Any]):
         raise TypeError("tf.Tensor cannot be instantiated. Use tf.constant(value).")
 
     def numpy(self) -> Any:
-        """Return the value as a writable NumPy array, or as a NumPy scalar if it has no dimensions."""
+        """Return the value as a writable NumPy array, or as a NumPy scalar if it is 0-d."""
         array = self.view(np.ndarray).copy()
         return array if array.ndim else array[()]
 

@@ -1,4 +1,4 @@
-"""Columns of arrays of other libraries, so that a dataset of tensors yields tensors."""
+"""Columns of other libraries' arrays, so that a dataset of tensors yields tensors."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def _drawn_weights(given: Any, count: int) -> Array:
         given = given[0]
     weights = as_ndarray(given, "weights")
     if weights.dtype.kind != "f":
-        raise TypeError(f"weights must be floats, but their dataset yielded {given!r}")
+        raise TypeError(f"weights must be floats, but the dataset of weights yielded {given!r}")
     if weights.shape != (count,):
         raise InvalidArgumentError(
             f"the number of weights must be the number of datasets, {count}, but the dataset of weights yielded "

@@ -102,7 +102,7 @@ def _find(path: Path) -> list[_File]:
         except DataLossError as error:
             _note(f"skipped {error}")
     if not files:
-        raise CommandError(f"{path} contains no trace *{SUFFIX}")
+        raise CommandError(f"{path} contains no *{SUFFIX} files. RINGLET_TRACE={path} makes a job write them")
     files.sort(key=lambda file: file.began)
     job, newest, end = files[-1].about["job"], list[_File](), 0.0
     for file in files:

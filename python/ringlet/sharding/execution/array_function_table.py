@@ -35,7 +35,7 @@ _KINDS = frozenset((ShardedArray, np.ndarray))
 _NAMES = """arange array asanyarray asarray ascontiguousarray asfortranarray empty eye frombuffer fromfile fromfunction
     fromiter fromstring full genfromtxt identity loadtxt ones require tri zeros"""
 _CREATORS = frozenset(_NAMES.split())
-# Functions whose results without dimensions are arrays, not scalars.
+# Functions whose 0-d results are arrays, not scalars.
 _COPIES = frozenset(("astype", "copy", "empty_like", "full_like", "ones_like", "zeros_like"))
 
 

@@ -275,5 +275,5 @@ def _in_first_part(each: Sequence[Any], x: Any, result: Layout) -> Sequence[Any]
 def _view(buffer: Any, box: Box) -> Any:
     if box:
         return buffer[box]
-    # With the ellipsis, indexing a 0-d array returns an array, not a number.
+    # With the ellipsis, indexing a 0-d array returns an array, not a scalar.
     return buffer[...] if isinstance(buffer, np.ndarray) else buffer

@@ -73,7 +73,7 @@ def from_dtensor(tensor: Any, member: Member) -> ShardedArray:
     _check_chunks(shape, entries, mesh)
     layout = layout_of(mesh.sharding(*entries, unreduced=unreduced), tensor.ndim)
     buffer = fresh(shape, tile.dtype)
-    box: Any = (*layout.boxes(shape)[member.rank], ...)  # a view also of a tensor without dimensions
+    box: Any = (*layout.boxes(shape)[member.rank], ...)  # a view also of a 0-d tensor
     own = buffer[box]
     if own.shape != tile.shape:
         raise ShardingError(

@@ -95,12 +95,14 @@ def to_jax(x: ShardedArray, devices: Sequence[Any] | None = None) -> Any:
         raise TypeError(
             f"to_jax requires a ShardedArray, got an object of type {type(x).__name__}: pass shard(array, sharding)"
         )
+    if x._group.member is not None:
+        raise ShardingError(f"to_jax was given an array on {x._group}: pass shard(np.asarray(x), x.sharding)")
     jax: Any = importlib.import_module("jax")
     number = x._group.num_devices
     given = [*(jax.devices() if devices is None else devices)][:number]
-    if len(given) < number or x._group.member is not None:
+    if len(given) < number:
         raise ShardingError(
-            f"to_jax was given an array on {x._group}, but this process has {len(given)} JAX devices: set "
+            f"to_jax was given an array on {x._group} and {len(given)} JAX devices: set "
             f"XLA_FLAGS=--xla_force_host_platform_device_count={number} before JAX starts, or pass devices="
         )
     x = x._materialized()

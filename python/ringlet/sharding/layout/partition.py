@@ -79,7 +79,7 @@ def _listed(shape: Sequence[int | None], partition_dimensions: Any) -> list[Any]
     try:
         if is_list and len(partition_dimensions) >= 0:
             return list(partition_dimensions)
-    except TypeError:  # numbers and arrays without dimensions have no length
+    except TypeError:  # numbers and 0-d arrays have no length
         pass
     raise _no_numbers(shape, partition_dimensions)
 

@@ -251,7 +251,7 @@ def _taken_at(x: ShardedArray, entries: list[Any], key: Any) -> Any:
     spread: list[Any] = []
     if any(getattr(entry, "dtype", None) == np.dtype(bool) for entry in entries):
         shape_probe(x.shape)[tuple(map(all_gathered, entries))]  # raises NumPy's error
-    for entry in entries:  # masks become the indices of their true elements; numbers become arrays without dimensions
+    for entry in entries:  # masks become the indices of their true elements; numbers become 0-d arrays
         if getattr(getattr(entry, "dtype", None), "kind", "") == "b":
             if not entry.ndim:
                 return gathered(_INDEX, x)[gathered(_INDEX, key)]

@@ -22,9 +22,9 @@ _EFFORT = 8.0
 
 
 def apply_to_lines(name: str, function: Callable[[Array], Any], x: ShardedArray, axis: int) -> ShardedArray:
-    """Call a function that may change the size of one axis, which is first made whole on each device.
+    """Make one axis whole on each device, then call a function that may change its size.
 
-    The result is divided along the dimension to which the cut of the axis has moved.
+    If the axis was divided, the result is divided along another dimension instead.
     """
     shape = [size if d == axis else min(size, 1) for d, size in enumerate(x.shape)]
     model = function(np.zeros(shape, x.dtype))

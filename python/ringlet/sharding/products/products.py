@@ -78,7 +78,7 @@ def _along(name: str, a: Any, b: Any, pairs: list[tuple[int, int]], out: Any = N
 
 @implements(np.vdot)
 def vdot(a: Any, b: Any, /) -> Any:
-    """Sum the products of all elements; elements of the first array are conjugated."""
+    """Sum the products of corresponding elements; the first array is conjugated."""
     a, b = operand(a), operand(b)
     if a.size != b.size:
         raise numpy_error(np.vdot, a, b)

@@ -56,7 +56,7 @@ class Region(NamedTuple):
 class DeviceBoxes(NamedTuple):
     """Bounds of a region in the result on each device, and each device's part of a partial array.
 
-    The part is -1 for devices without a box, as a box without dimensions cannot be empty.
+    The part is -1 for devices without a box, as a 0-d box cannot be empty.
     """
 
     boxes: tuple[Bounds, ...]

@@ -179,8 +179,8 @@ class DeprecatedCalls(PlainNames):
         for result, _ in results:
             if callable(result) or isinstance(result, (str, bytes, np.ndarray)) or not isinstance(result, Iterable):
                 raise ValueError(
-                    "input_fn must return a tf.data.Dataset or a callable, which is called for each batch, and must "
-                    f"return the same kind for each host, got {result!r}"
+                    "input_fn must return a tf.data.Dataset or a callable that returns a batch, the same kind for "
+                    f"each host, got {result!r}"
                 )
         datasets = iter(results)
         dataset = _built(self.distribute_datasets_from_function(lambda _: next(datasets)[0]))

@@ -169,7 +169,7 @@ class WorkerRun(ReplicaRun):
     ) -> Any:
         """Call `merge_fn` once for the replicas of this process."""
         self._enter(replica, _MERGE_CALL)
-        # A merge may wait for other workers: in replica 0, with a time-out of its own.
+        # Not any_thread: a merge may wait for other workers, so it needs its own barrier and time-out.
         return super().merge_call(replica, merge_fn, args, kwargs, name)
 
     def _merge(self, calls: Sequence[Any]) -> Any:

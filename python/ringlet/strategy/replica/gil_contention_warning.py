@@ -1,4 +1,4 @@
-"""A warning, logged once, for programs whose replica threads contend for the interpreter lock."""
+"""A warning, logged once, for programs whose replica threads contend for the GIL."""
 
 from __future__ import annotations
 

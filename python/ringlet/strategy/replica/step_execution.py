@@ -96,8 +96,8 @@ class ReplicaRun:
     # Number of rows of arguments that look like a global batch passed to every replica. It is reset to 0 when a replica
     # reads its id, because the replica may select its own rows, or reduces an argument, which is then not a batch.
     whole_batch = 0
-    # Whether a replica has used the group in this run; if so, replicas that end must leave it. Assumed from the start
-    # without an interpreter lock, because each of two threads may then miss the other's last write.
+    # Whether a replica has used the group in this run; if so, replicas that end must leave it. Always true without
+    # the GIL, because each of two threads may then miss the other's last write.
     _uses_group = not HAS_INTERPRETER_LOCK
     # The result or the exception of the last merge_call.
     _merged: Any = None
@@ -198,7 +198,7 @@ class ReplicaRun:
         """Implement :meth:`ReplicaContext.merge_call`; mismatch errors contain `name`.
 
         Replica 0 runs `merge_fn` between two barriers. With `any_thread`, the last replica to call runs it before the
-        only barrier, which takes one hand-over of the interpreter less.
+        only barrier, which saves a GIL hand-over.
         """
         self.use_group()
         with self._merging:
@@ -233,7 +233,7 @@ class ReplicaRun:
         return self._fn(*self._rows[replica], **self._keywords[replica])
 
     def _finish(self, replica: int) -> None:
-        # use_group accesses these attributes in the opposite order, so that under the interpreter lock at least one of
+        # use_group accesses these attributes in the opposite order, so that under the GIL at least one of
         # the two threads sees the other's write.
         self.ended[replica] = True
         if self._uses_group:

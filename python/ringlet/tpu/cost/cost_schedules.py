@@ -142,7 +142,7 @@ def _sequential(plan: Plan, gather: bool) -> list[Stage]:
 
 
 def _rotated(plan: Plan, gather: bool) -> list[Stage]:
-    """Return stages for equal parts of the array, as many as axes; each part begins with another axis.
+    """Return stages for equal parts of the array, as many as axes; each begins with a different axis.
 
     If axes are unequal, parts share links, so all parts are in one stage.
     """
@@ -173,7 +173,7 @@ def _balanced(plan: Plan, gather: bool) -> list[Stage]:
 
 
 def _rotations(plan: Plan, box: Box) -> list[list[int]]:
-    """Return all rotations of the list of torus axes; each begins with another axis."""
+    """Return all rotations of the list of torus axes; each begins with a different axis."""
     axes = [axis for axis in _axes_by_speed(plan, box) if axis < 3]
     if len(axes) < 2:
         raise UnfitError("the devices of a group span fewer than two axes of the torus")
@@ -338,9 +338,8 @@ ALGORITHMS: dict[str, tuple[str, ...]] = {
 # --- several equal slices -------------------------------------------------------------------------------------------
 
 # With ``S`` slices, each device exchanges data with the devices at its position in the other slices, through the
-# data-centre network, limited by the host that sends most. By collective: the collective inside the slice before the
-# exchange, the bytes of the exchange as a multiple of ``(S-1)/S`` times the bytes of a device, and the collective
-# inside the slice after the exchange.
+# data-centre network; the host that sends most limits the speed. For each collective: the one inside the slice before
+# the exchange, the bytes exchanged in units of ``(S-1)/S`` times a device's bytes, and the one inside the slice after.
 _OVER_SLICES: dict[str, tuple[str | None, int, str | None]] = {
     "all_reduce": ("reduce_scatter", 2, "all_gather"),
     "all_gather": (None, 1, "all_gather"),

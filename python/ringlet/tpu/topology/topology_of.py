@@ -10,7 +10,7 @@ from ringlet.tpu.topology.topology import Topology
 
 
 class Placed(Protocol):
-    """Protocol of replicas on the cores of a slice, such as a DeviceAssignment."""
+    """Protocol of an assignment of replicas to cores, such as a DeviceAssignment."""
 
     @property
     def topology(self) -> Topology:

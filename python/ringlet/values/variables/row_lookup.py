@@ -69,7 +69,7 @@ class RowReader(SparseReader):
         raise NotImplementedError(f"{type(self).__name__} does not define _gather()")
 
     def numpy(self) -> Any:
-        """Return a writeable copy of the value; a NumPy scalar if it has no dimensions."""
+        """Return a writeable copy of the value; a NumPy scalar if it is 0-d."""
         if not self.shape:
             return as_ndarray(self._as_operand())[()]
         out = np.empty(self.shape, self.dtype)
@@ -78,7 +78,7 @@ class RowReader(SparseReader):
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("a variable without dimensions has no len()")
+            raise TypeError("a 0-d variable has no len()")
         return int(self.shape[0])
 
     def __getitem__(self, key: Any) -> Any:
@@ -161,7 +161,7 @@ def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None) -> An
     Raises
     ------
     InvalidArgumentError
-        If an id is out of range, the table has no dimensions, `max_norm` is not positive, or `max_norm` is given and
+        If an id is out of range, the table is 0-d, `max_norm` is not positive, or `max_norm` is given and
         the table is not floating-point.
     TypeError
         If the ids are not integers.

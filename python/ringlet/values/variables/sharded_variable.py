@@ -47,7 +47,7 @@ class ShardedVariable(RowReader, ScatterUpdates, SpecProperties):
     TypeError
         If `variables` are not variables, or do not have a static shape.
     ValueError
-        If dtypes or shapes do not match, or a shard has no dimensions.
+        If dtypes or shapes do not match, or a shard is 0-d.
 
     Notes
     -----
@@ -285,9 +285,7 @@ def _check(variables: Any) -> None:
         )
     shapes = [variable.shape for variable in variables]
     if not all(shapes):
-        raise ValueError(
-            f"variables without dimensions have no rows, so they cannot be shards. Received shapes: {shapes}"
-        )
+        raise ValueError(f"0-d variables have no rows, so they cannot be shards. Received shapes: {shapes}")
     if len({shape[1:] for shape in shapes}) > 1:
         raise ValueError(
             "All elements in argument `variables` must have the same shapes except for the first axis. Received "

@@ -212,7 +212,7 @@ class Variable(SparseReader, ScatterNdUpdates, SpecProperties, metaclass=Variabl
         return self._as_operand()
 
     def numpy(self) -> Any:
-        """Return a writeable copy of the value; a NumPy scalar if it has no dimensions."""
+        """Return a writeable copy of the value; a NumPy scalar if it is 0-d."""
         array = as_ndarray(self.read_value())
         return array.copy() if array.ndim else array[()]
 
