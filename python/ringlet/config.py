@@ -101,7 +101,7 @@ def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> Config | None:
     Raises
     ------
     InvalidArgumentError
-        If `mode` has another value.
+        If `mode` is invalid.
 
     Examples
     --------

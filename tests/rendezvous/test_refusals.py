@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -244,5 +245,9 @@ def test_a_process_of_another_pid_namespace_is_refused_by_name(processes, name):
     inside = ["unshare", "-p", "-f", "--kill-child", "--mount-proc"]
     kind, text, _, _ = start(processes, name, 1, 2, under=inside).told()
     assert kind == "FailedPreconditionError"
-    assert "runs in another PID namespace (another container) than rank 0" in text
+    assert re.search(
+        r"^rank 1 \(.*\) and rank 0 \(.*\) run in different PID namespaces \(containers\): processes must be able to "
+        r"detect each other's exit\. Start all in one container, or in one PID namespace \(docker run --pid=\)\.",
+        text,
+    )
     assert len(all_met([first, start(processes, name, 1, 2)])) == 1

@@ -113,7 +113,7 @@ def set_logical_devices(count: int) -> None:
     Raises
     ------
     RuntimeError
-        If another number of devices is already in use.
+        If a different number of devices is already in use.
     ValueError
         If `count` is not a positive int.
 

@@ -10,9 +10,9 @@ class CollectiveMismatchError(RuntimeError):
 
     Notes
     -----
-    Usual causes: one rank left its loop early because it had fewer batches, one rank took another branch, or an array
-    has a different shape or dtype on one rank. Compare the lines that the message names, and give every rank the same
-    number of batches.
+    Usual causes: one rank left its loop early because it had fewer batches, one rank took a different branch, or an
+    array has a different shape or dtype on one rank. Compare the lines that the message names, and give every rank the
+    same number of batches.
 
     Examples
     --------

@@ -124,7 +124,7 @@ class ShardingError(ValueError):
 
     Notes
     -----
-    Usual causes: arrays on different meshes or numbers of devices, or a sharding for another number of dimensions.
+    Usual causes: arrays on different meshes or numbers of devices, or a sharding for a different number of dimensions.
     Reshard one of the arrays.
 
     Examples

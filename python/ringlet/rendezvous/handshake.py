@@ -80,10 +80,10 @@ class Handshake:
         names = job.names_of(other.ranks) if other.ranks[-1] < self.num_ranks else ranks_text(other.ranks)
         you = f"{names} ({other.identity})"
         if other.identity.boot_id != self.identity.boot_id:
-            return f"{you} runs on another machine than {me}: start all processes of a group on one machine."
+            return f"{you} and {me} run on different machines: start all processes of a group on one machine."
         if other.identity.pid_namespace != self.identity.pid_namespace or other_pid != other.identity.pid:
             return (
-                f"{you} runs in another PID namespace (another container) than {me}: processes must be able to detect "
+                f"{you} and {me} run in different PID namespaces (containers): processes must be able to detect "
                 "each other's exit. Start all in one container, or in one PID namespace (docker run --pid=)."
             )
         if other.num_ranks != self.num_ranks:

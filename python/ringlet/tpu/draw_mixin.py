@@ -23,7 +23,7 @@ class Drawable:
         Raises
         ------
         ValueError
-            If the name has another ending.
+            If the name has a different extension.
         """
         from pathlib import Path
 

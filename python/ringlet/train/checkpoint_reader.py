@@ -180,7 +180,7 @@ def open_file(path: str) -> Iterator[CheckpointFile]:
     CheckpointCorruptError
         If it is not a regular file, or its header is damaged.
     InvalidArgumentError
-        If a later version of ringlet wrote it in another format.
+        If a later version of ringlet wrote it in a different format.
     """
     while True:
         descriptor = _opened(path)

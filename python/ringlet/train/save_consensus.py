@@ -109,7 +109,7 @@ def restore_together(
 
 
 def chief_choice(workers: WorkerGroup, path: str | None, folder: str) -> str | None:
-    """Return the path on this worker of the chief's checkpoint, or `path` if the chief uses another folder."""
+    """Return the path on this worker of the chief's checkpoint, or `path` if the chief uses a different one."""
     mine = {"folder": os.path.realpath(folder), "name": None if path is None else os.path.relpath(path, folder)}
     chief = exchange_messages(workers, "choose a checkpoint", mine)[0][0]
     if chief["folder"] != mine["folder"]:

@@ -1,4 +1,4 @@
-"""Conversion of saved variables to another number of replicas.
+"""Conversion of saved variables to a different number of replicas.
 
 Every component is saved, for ON_READ variables the components of all workers. A variable of the same sort with the same
 number of components takes them unchanged. Otherwise the new variable takes the value that a read outside of replicas

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class Saving:
     """One save, as a context manager: the chief writes inside it, and the other workers wait at its exit.
 
-    The chief writes for all workers with the same folder. As in TensorFlow, a worker with another folder writes its own
-    file.
+    The chief writes for all workers with the same folder. As in TensorFlow, a worker with a different folder writes
+    its own file.
     """
 
     def __init__(self, value: Any, path: str, options: CheckpointOptions | None) -> None:

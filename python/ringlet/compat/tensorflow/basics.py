@@ -41,7 +41,7 @@ def constant(value: Any, dtype: Any = None, shape: Sequence[int] | None = None, 
     Raises
     ------
     TypeError
-        If a number does not fit `dtype`, a tensor has another dtype, or `shape` has another number of elements.
+        If a number does not fit `dtype`, a tensor has a different dtype, or `shape` a different number of elements.
     ValueError
         If the value cannot be converted.
 

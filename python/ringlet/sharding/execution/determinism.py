@@ -37,7 +37,7 @@ def deterministic(kind: Literal["tiling"] | None = "tiling") -> Iterator[None]:
     Raises
     ------
     ValueError
-        If `kind` is another value.
+        If `kind` is invalid.
 
     References
     ----------

@@ -38,10 +38,10 @@ def from_dtensor(tensor: Any, member: Member) -> ShardedArray:
     Raises
     ------
     ShardingError
-        If a placement is of another kind, a dimension is divided unevenly over several axes, the local tensor has
-        another shape than its placements say, or `member` does not fit the ``DeviceMesh``.
+        If a placement is of a different kind, a dimension is divided unevenly over several axes, the shape of the
+        local tensor does not match its placements, or `member` does not fit the ``DeviceMesh``.
     TypeError
-        If an argument has another type.
+        If an argument has the wrong type.
     InvalidArgumentError
         If the tensor is not in CPU memory, or its dtype is unknown to NumPy and ``ml_dtypes``.
 
@@ -105,7 +105,7 @@ def to_dtensor(x: ShardedArray, device_mesh: Any) -> Any:
     ShardingError
         If the meshes differ, or the layout cannot be written with the placements ``Shard`` and ``Replicate``.
     TypeError
-        If an argument has another type.
+        If an argument has the wrong type.
 
     Examples
     --------
@@ -132,8 +132,8 @@ def to_dtensor(x: ShardedArray, device_mesh: Any) -> Any:
     entries = None if spec is None else [axes or () for axes in spec.entries]
     if entries is None or any(list(axes) != [name for name in mesh.axis_names if name in axes] for axes in entries):
         raise ShardingError(
-            f"to_dtensor was given an array with sharding {x.sharding}, whose tiles are in another order than those of "
-            "placements. Reshard it first, as in x.reshard(mesh.sharding('x', None))"
+            f"to_dtensor was given an array with sharding {x.sharding}, whose tiles are in a different order than "
+            "those of placements. Reshard it first, as in x.reshard(mesh.sharding('x', None))"
         )
     _check_chunks(x.shape, entries, mesh)
     placements = [tensors.Replicate()] * len(mesh.axis_names)

@@ -35,7 +35,7 @@ def from_jax(array: Any) -> ShardedArray:
     TypeError
         If `array` is not a JAX array.
     ShardingError
-        If the sharding is of another kind, or shards are in other processes.
+        If the sharding is of a different kind, or shards are in other processes.
 
     Examples
     --------

@@ -91,7 +91,7 @@ def sum_along(x: Array, labels: Labels, out_labels: Labels, out: Array) -> None:
 def _without_ones(
     a: Array, b: Array, labels: tuple[Labels, Labels, Labels]
 ) -> tuple[Array, Array, tuple[Labels, Labels, Labels]]:
-    """Drop the dimensions of size 1 that have another size in the other operand."""
+    """Drop the dimensions of size 1 that have a different size in the other operand."""
     shapes = [dict(zip(given, x.shape, strict=True)) for given, x in zip(labels[:2], (a, b), strict=True)]
     places = [
         tuple(0 if size == 1 and other.get(label, 1) != 1 else slice(None) for label, size in shape.items())

@@ -48,8 +48,8 @@ class VariableUpdates(ExtendedBase):
         Raises
         ------
         ValueError, TypeError
-            If `args` or `kwargs` have the wrong type or contain a value with another number of replicas, or `var` is
-            not a variable.
+            If `args` or `kwargs` have the wrong type or contain a value with a different number of replicas, or `var`
+            is not a variable.
         RuntimeError
             If called inside the scope of another strategy, or if another strategy created the variable.
 
@@ -103,7 +103,7 @@ class VariableUpdates(ExtendedBase):
         Raises
         ------
         ValueError, TypeError
-            If `args` or `kwargs` have the wrong type, or contain a value with another number of replicas.
+            If `args` or `kwargs` have the wrong type, or contain a value with a different number of replicas.
         RuntimeError
             If called inside the scope of another strategy.
 

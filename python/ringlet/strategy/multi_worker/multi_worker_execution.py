@@ -36,7 +36,7 @@ class WorkerShapes(Shapes):
     """The structures that replicas of several processes pass to their collectives.
 
     Within a process, structures are compared at every call. Between processes, only a new structure is compared, by a
-    barrier whose name contains it: the names differ if another process has another structure.
+    barrier whose name contains it: the names differ if another process has a different one.
     """
 
     __slots__ = ("_workers",)

@@ -99,7 +99,7 @@ class _AcceptsBothSpellings(type):
 
 
 class ExperimentalMultiWorkerMirroredStrategy(MultiWorkerMirroredStrategy, metaclass=_AcceptsBothSpellings):
-    """``tf.distribute.experimental.MultiWorkerMirroredStrategy``, which takes its arguments in another order.
+    """``tf.distribute.experimental.MultiWorkerMirroredStrategy``, which takes its arguments in a different order.
 
     Parameters
     ----------

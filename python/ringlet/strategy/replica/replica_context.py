@@ -172,7 +172,7 @@ class ReplicaContext(context.Mode):
         InvalidArgumentError
             If a dtype is not supported, or an array of `out` does not fit.
         ValueError
-            If a string is not the name of an operation, or `out` has another structure.
+            If a string is not the name of an operation, or `out` has a different structure.
         RuntimeError
             If called outside of this replica.
 

@@ -17,7 +17,7 @@ _MAX_PAIRS = 1 << 16
 class Messages:
     """Messages between pairs of devices, by default of one unit each, routed along the axes in `order`.
 
-    `is_plain` routes wrap links without the twist: rings use the same links in a twisted torus, in another order.
+    `is_plain` routes wrap links without the twist: rings use the same links in a twisted torus, in a different order.
     """
 
     source: IntArray

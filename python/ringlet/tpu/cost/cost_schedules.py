@@ -142,7 +142,7 @@ def _sequential(plan: Plan, gather: bool) -> list[Stage]:
 
 
 def _rotated(plan: Plan, gather: bool) -> list[Stage]:
-    """Return stages for equal parts of the array, as many as axes; each begins with a different axis.
+    """Return stages for equal parts of the array, one for each axis; each begins with a different axis.
 
     If axes are unequal, parts share links, so all parts are in one stage.
     """
