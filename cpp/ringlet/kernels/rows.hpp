@@ -167,6 +167,9 @@ constexpr Rows make_rows() {
   Rows table;
   for (std::size_t op = 0; op < core::kNumOps; ++op) {
     for (std::size_t dtype = 0; dtype < core::kNumDTypes; ++dtype) {
+#if defined(RINGLET_NARROW_FLOATS_ONLY)
+      if (core::category_of(static_cast<core::DType>(dtype)) != core::Category::kNarrow) continue;
+#endif
       table.rows[op][dtype] = row_of(static_cast<core::Op>(op), static_cast<core::DType>(dtype));
     }
   }
