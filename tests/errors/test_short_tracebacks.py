@@ -56,6 +56,13 @@ def printed(program: str, before: str = "", **environ: str) -> str:
     return done.stderr + done.stdout
 
 
+def test_notes_are_printed_where_python_does_not_print_them():
+    silent = "sys.excepthook = lambda *_: None\nsys.excepthook.__module__ = 'ringlet.silent'"  # as in Python 3.10
+    program = "try:\n    ringlet.MirroredStrategy(2).run(lambda: 1 / 0)\nfinally:\n    sys.version_info = (3, {})"
+    assert printed(program.format(11), silent) == ""
+    assert printed(program.format(10), silent).startswith("raised in replica 0 of 2")
+
+
 @pytest.mark.parametrize(
     ("program", "last"),
     [

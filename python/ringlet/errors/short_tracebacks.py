@@ -30,6 +30,7 @@ def install() -> None:
         def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
             with _short(error):
                 print_uncaught(kind, error, error.__traceback__ or trace)
+                _print_notes(error)
 
         sys.excepthook = hook
     if threading.excepthook is threading.__excepthook__:
@@ -37,8 +38,16 @@ def install() -> None:
         def thread_hook(args: Any) -> None:
             with _short(args.exc_value):
                 threading.__excepthook__(args)
+                _print_notes(args.exc_value)
 
         threading.excepthook = thread_hook
+
+
+def _print_notes(error: BaseException | None) -> None:
+    """Print the notes of an exception in Python 3.10, which does not; `ringlet run` reads them."""
+    if sys.version_info < (3, 11) and sys.stderr is not None:
+        for note in getattr(error, "__notes__", ()):
+            print(note, file=sys.stderr)
 
 
 @contextlib.contextmanager
