@@ -144,3 +144,4 @@ ringlet.MirroredStrategy(3).run(step)
 def test_replicas_of_a_worker_are_not_taken_for_workers(run):
     lines = run(LOCAL, "-n", "3").splitlines()
     assert lines[0].startswith("ringlet run: worker 2 of 3 exited with status 1")
+    assert any(line.startswith("ringlet run: within worker 2, the ranks' calls differ first") for line in lines)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ringlet.observe.divergence import first_divergence, last_wait, rank_ranges
 from ringlet.observe.recorder import Operation, Process
 
@@ -53,6 +55,15 @@ def test_the_first_call_that_differs_is_named_with_the_ranks():
         "all_reduce(SUM, float32[3])"
     )
     assert (found.sequence, found.group) == (2, "a")
+
+
+def test_a_group_within_one_of_several_processes_is_named_by_it():
+    (one,), (other,) = process(0, REDUCE).threads, process(1, GATHER).threads
+    ranks = replace(process(0), source="worker 1", threads=[one, other])
+    assert str(first_divergence([process(0, REDUCE, group="b"), ranks])).startswith(
+        "within worker 1, the ranks' calls differ first at call 1: rank 0 made "
+    )
+    assert str(first_divergence([ranks])).startswith("the ranks' calls")
 
 
 def test_places_are_shown_where_they_are_known():

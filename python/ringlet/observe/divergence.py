@@ -13,11 +13,15 @@ _MOST_CALLS = 4
 
 @dataclass(frozen=True)
 class Divergence:
-    """A call that differs between the ranks of a group; `calls` has each variant, its ranks and a source location."""
+    """A call that differs between the ranks of a group; `calls` has each variant, its ranks and a source location.
+
+    `within` is the source of the only process with calls of the group, if there are several processes.
+    """
 
     group: str
     sequence: int
     calls: list[tuple[str, list[int], str]]
+    within: str = ""
 
     def __str__(self) -> str:
         common, *others = sorted(self.calls, key=lambda call: -len(call[1]))
@@ -28,7 +32,8 @@ class Divergence:
         words += [f"the others {_with_place(*common)}"] if has_majority else []
         is_hidden = len({text for text, _, _ in self.calls}) == 1
         cause = " (the difference is in arguments that are not recorded, such as names and pairs)" if is_hidden else ""
-        return f"the ranks' calls differ first at call {self.sequence}: {', '.join(words)}{cause}"
+        within = f"within {self.within}, " if self.within else ""
+        return f"{within}the ranks' calls differ first at call {self.sequence}: {', '.join(words)}{cause}"
 
 
 def _with_place(text: str, _ranks: list[int], place: str) -> str:
@@ -47,6 +52,7 @@ def calls_by_group(processes: Iterable[Process]) -> dict[str, dict[int, dict[int
 
 def first_divergence(processes: Iterable[Process]) -> Divergence | None:
     """Return the earliest call that differs between the ranks of a group, or None."""
+    processes = list(processes)
     found = [
         (min(operation.began for operation in ranks.values()), group, sequence, ranks)
         for group, calls in calls_by_group(processes).items()
@@ -60,7 +66,8 @@ def first_divergence(processes: Iterable[Process]) -> Divergence | None:
     for rank, operation in sorted(ranks.items()):
         same.setdefault((operation.text, operation.fingerprints), []).append(rank)
     calls = [(text, members, ranks[members[0]].place) for (text, _), members in same.items()]
-    return Divergence(group, sequence, calls)
+    makers = [each.source for each in processes if any(o.group == group for thread in each.threads for o in thread)]
+    return Divergence(group, sequence, calls, makers[0] if len(makers) == 1 < len(processes) else "")
 
 
 def last_wait(processes: Iterable[Process]) -> str | None:
