@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+import ringlet
 from ringlet.strategy.multi_worker import abort_on_crash as module
 from ringlet.strategy.multi_worker.abort_on_crash import abort_on_crash, broadcast_crash, describe_crash
 from ringlet.strategy.multi_worker.worker_handshake import run_command
@@ -39,9 +40,10 @@ def test_the_exception_and_the_line_of_the_program_are_named():
     assert describe_crash(caught.value) == f"raised KeyError: 'weights' in weights ({__file__}:{line})"
 
 
-def test_lines_of_the_library_are_not_named():
+@pytest.mark.parametrize("call", [lambda: run_command(None), lambda: ringlet.absent], ids=["strategy", "package"])
+def test_lines_of_the_library_are_not_named(call):
     with pytest.raises(AttributeError) as caught:
-        run_command(None)
+        call()
     assert f"({__file__}:" in describe_crash(caught.value)
 
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from ringlet.strategy.replica.error_selection import one_line
 
-_PACKAGE = str(Path(__file__).resolve().parents[1])
+_PACKAGE = str(Path(__file__).resolve().parents[2])
 
 
 class Abortable(Protocol):
