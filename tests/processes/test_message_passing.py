@@ -153,7 +153,7 @@ else:
     for _ in range(2):
         kind, text, rank = other.told()
         assert (kind, rank) == ("WorkerLostError", 0)
-        assert "left the group" in text
+        assert "left the group: it sends and receives no more messages." in text
     leaves.say()
 
 

@@ -358,5 +358,5 @@ class ThreadInboxes:
 
 def _lost(numbers: Sequence[int], rank: int) -> Exception:
     number = numbers[rank]
-    text = f"rank {number} has closed its group: messages to it cannot be delivered."
+    text = f"rank {number} has closed its group: it sends and receives no more messages."
     return WorkerLostError(text, number, os.uname().nodename, os.getpid(), "closed its group")

@@ -109,7 +109,7 @@ class ProcessInbox:
                 if ended.poll(_LAST_MOMENT_MILLISECONDS):  # a process closes its sockets shortly before it ends
                     how = _core.Pidfd(os.dup(pidfd), process.pid).how_it_ended()
         number = (self._numbers or self._mailbox.numbers)[rank]
-        text = f"rank {number} ({process}) {how}: messages to it cannot be delivered. Start the job again."
+        text = f"rank {number} ({process}) {how}: it sends and receives no more messages. Start the job again."
         return WorkerLostError(text, self._in_whole(rank), process.host, process.pid, how)
 
 

@@ -187,7 +187,7 @@ class HostGroup:
     def lost_target(self, rank: int, how: str) -> WorkerLostError:
         """Return the error about a message from or to a rank that has left or ended."""
         process = self.identities[rank]
-        text = f"rank {rank} ({process}) {how}: messages to it cannot be delivered. Start the job again."
+        text = f"rank {rank} ({process}) {how}: it sends and receives no more messages. Start the job again."
         return WorkerLostError(text, rank, process.host, process.pid, how)
 
     def failure_of(self, text: str) -> Exception:
