@@ -89,6 +89,7 @@ def test_a_late_rank_is_reported_with_the_lines_of_all_ranks(how, expected):
     (text,) = [text for records in run_ranks(late, 3, how) for text in records]
     missing, waiting = text.split("waiting in this call")
     assert "has waited 0.5 s for rank 1 (pid " in missing
+    assert "The call fails after 10.5 s (timeout= of init_process_group or new_group)." in waiting
     assert expected in missing
     assert "dist.all_reduce(torch.ones(3), group=group)" in waiting
 

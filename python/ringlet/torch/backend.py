@@ -20,6 +20,7 @@ from ringlet.collectives.message_passing import stored_by
 from ringlet.errors import InvalidArgumentError
 from ringlet.errors.exception_notes import class_and_text
 from ringlet.ipc.inbox import Inbox
+from ringlet.observe.stall_reports import translators
 from ringlet.torch.collective_calls import CollectiveCalls, listed
 from ringlet.torch.store_rendezvous import exchange, join
 from ringlet.torch.tensors import Flat, check_writable, checked, described
@@ -63,6 +64,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
         self._key = ranks.key  # unique, because the store may outlive the group
         self._barriers = 0
         _live.add(self)
+        translators.add(self)
         _leave_at_exit()
 
     @classmethod
@@ -122,6 +124,11 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
 
     def _get_sequence_number_for_group(self) -> int:
         return self._member._core.calls
+
+    def as_in_errors(self, report: str) -> str:
+        """Name the argument that set the time-out, in a report of a long wait, if it is that of this group."""
+        limit = f"fails after {self._seconds:g} s ("
+        return report.replace(f"{limit}RINGLET_TIMEOUT_SECONDS", f"{limit}timeout= of init_process_group or new_group")
 
     def set_timeout(self, timeout: timedelta) -> None:
         raise NotImplementedError(
