@@ -29,8 +29,8 @@ class TPUClusterResolver(ClusterResolver):
     """The hosts and devices of a TPU slice (``tf.distribute.cluster_resolver.TPUClusterResolver``).
 
     The slice is of type `accelerator_type`, if given; otherwise the TPU variables of the environment describe it;
-    otherwise it is the v4 slice with a host for each given address, or ``v4-16``. No TPU is used, and addresses are
-    names only.
+    otherwise it is the v4 slice with a host for each given address, the slice whose type is the name, such as
+    ``v4-128``, or ``v4-16``. No TPU is used, and addresses are names only.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class TPUClusterResolver(ClusterResolver):
         """
         addresses = self._given_addresses()
         topology = slice_topology(
-            self._accelerator_type, environ_or_own(self._environ), len(addresses) if addresses else None
+            self._accelerator_type, environ_or_own(self._environ), len(addresses) if addresses else None, self._name
         )
         if addresses and len(addresses) != topology.num_tasks:
             raise ClusterConfigError(

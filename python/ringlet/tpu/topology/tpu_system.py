@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from collections.abc import Mapping
@@ -30,11 +31,15 @@ _systems: dict[str, tuple[SystemDevice, ...]] = {}
 
 
 def slice_topology(
-    accelerator_type: str | None = None, environ: Mapping[str, str] | None = None, num_hosts: int | None = None
+    accelerator_type: str | None = None,
+    environ: Mapping[str, str] | None = None,
+    num_hosts: int | None = None,
+    name: str = "",
 ) -> Topology:
     """Return the topology of the slice to model for a program without TPUs; each core is a device.
 
-    The slice is determined by `accelerator_type`, else by `environ`, else by `num_hosts`; default: ``v4-16``.
+    The slice is determined by `accelerator_type`, else by `environ`, else by `num_hosts`, else by `name` if that is a
+    type; default: ``v4-16``.
     """
     found = os.environ if environ is None else environ
     if accelerator_type is not None:
@@ -43,6 +48,8 @@ def slice_topology(
         return Topology.from_env(found)
     if num_hosts is not None:
         return _topology_of_hosts(num_hosts)
+    with contextlib.suppress(ValueError):
+        return Topology.from_accelerator_type(name)
     return Topology.from_accelerator_type(DEFAULT_ACCELERATOR_TYPE)
 
 
