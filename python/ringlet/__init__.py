@@ -156,7 +156,7 @@ _ELSEWHERE = {
 
 _TENSORFLOW = "write `from ringlet.compat import tf` for TensorFlow's names, or ringlet.X for tf.distribute.X"
 _ADVICE = {name: f"write ringlet.{home}.{name}" for name, home in _ELSEWHERE.items()}
-_ADVICE["starmap"] = "write ringlet.map(fn, *arrays)"
+_ADVICE |= dict.fromkeys(("starmap", "Pool", "Parallel"), "write ringlet.map(fn, *arrays)")
 _ADVICE |= dict.fromkeys(("distribute", "tf", "constant", "keras"), _TENSORFLOW)
 
 __getattr__ = _load_on_use(__name__, _PUBLIC, _ADVICE)

@@ -132,6 +132,8 @@ def test_a_write_to_a_result_that_replicas_share_is_answered_with_an_assignment(
             "MirroredStrategy(2), or MirroredStrategy(['CPU:0', 'CPU:1'])",
         ),
         (lambda: ringlet.MirroredStrategy("CPU:0, CPU:1"), "write ['CPU:0', 'CPU:1']"),
+        (lambda: ringlet.MirroredStrategy(2).run(np.add, 1.0), "write args=(value,)"),
+        (lambda: ringlet.MirroredStrategy(2).run(np.add, 1.0, 2.0), "write args=(first, second)"),
         (
             lambda: tf.distribute.OneDeviceStrategy("CPU:0").reduce("SUM", 1.0),
             "strategy.reduce('SUM', value, axis=None)",
@@ -151,6 +153,7 @@ def test_an_error_of_a_strategy_gives_the_line_to_write(mistake, remedy):
         ("from ringlet.sharding import make_mesh", "write Mesh({'x': 4, 'y': 2})"),
         ("from ringlet.tpu import Topolgy", "write ringlet.tpu.Topology"),
         ("from ringlet import starmap", "write ringlet.map(fn, *arrays)"),
+        ("from ringlet import Pool", "write ringlet.map(fn, *arrays)"),
     ],
 )
 def test_an_import_of_an_absent_name_gives_the_name_to_import(line, remedy):

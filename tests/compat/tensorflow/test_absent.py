@@ -42,6 +42,7 @@ def get(path):
         ("tf.random.gamma", "numpy.random.default_rng"),
         ("tf.distribute.experimental.PreemptionWatcher", "use tf.distribute.experimental.PreemptionCheckpointHandler"),
         ("tf.io.decode_png", "use pathlib and numpy"),
+        ("tf.io.gfile", "os.makedirs(path, exist_ok=True)"),
     ],
 )
 def test_a_name_of_tensorflow_says_what_to_use_instead(path, told):

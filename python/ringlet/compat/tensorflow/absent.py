@@ -131,6 +131,7 @@ ALTERNATIVES: dict[str, str] = {
         "train.Example train.Features train.Feature train.BytesList train.FloatList train.Int64List",
         "write examples with ringlet.data.serialize_example({{name: values}})",
     ),
+    "tf.io.gfile": "use open(), os, shutil and glob, as in os.makedirs(path, exist_ok=True)",
     "tf.io": "use pathlib and numpy",
     "tf.types": "use typing",
 }

@@ -15,8 +15,9 @@ _IS_ASYNC = 0x80 | 0x200
 def check_arguments(args: Any, kwargs: Any) -> None:
     """Raise an error unless `args` is a list or tuple (ValueError) and `kwargs` a mapping or None (TypeError)."""
     if not isinstance(args, (list, tuple)):
+        remedy = "(value,)" if kwargs is None or isinstance(kwargs, Mapping) else "(first, second)"
         raise ValueError(
-            f"positional args must be a list or tuple, got {shortened(args)} of type {type(args)}: write args=(value,)"
+            f"positional args must be a list or tuple, got {shortened(args)} of type {type(args)}: write args={remedy}"
         )
     if kwargs is not None and type(kwargs) is not dict and not isinstance(kwargs, Mapping):
         raise TypeError(
