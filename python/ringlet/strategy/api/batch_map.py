@@ -58,7 +58,8 @@ def map(  # shadows the built-in function on purpose
     ----------
     fn : callable
         Called with a batch of rows, not with single rows: the same rows of each of `arrays`. The result of a row must
-        not depend on other rows. `fn` must not call collectives, nor return a list.
+        not depend on other rows. `fn` must not call collectives, nor return a list. For random numbers, pass a seed in
+        each row: draws from a generator that replicas share differ from run to run.
     *arrays : nested structure of array
         Split along axis 0; all have the same number of rows. Each is one argument of `fn`; lists are not accepted.
     batch_size : int, optional
