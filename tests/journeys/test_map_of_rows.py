@@ -38,7 +38,7 @@ def test_ragged_arrays_are_mapped_as_the_error_says():
 def test_the_note_names_a_single_row():
     with pytest.raises(np.linalg.LinAlgError) as caught:
         ringlet.map(np.linalg.inv, np.stack([np.eye(2), np.zeros((2, 2))]), batch_size=1)
-    assert "raised in batch 1 of 2, which has row 1" in caught.value.__notes__
+    assert "raised in batch 1 of 2: one call of the function with row 1" in caught.value.__notes__
 
 
 def test_a_tuple_for_a_function_of_two_arrays_is_answered_with_a_star():

@@ -79,7 +79,7 @@ def test_an_exception_names_the_batch_and_keeps_its_traceback():
 
     with pytest.raises(ZeroDivisionError) as caught, np.errstate(all="raise"):
         STRATEGY.map(lambda x: broken(x.astype(object)), np.arange(12), batch_size=4)
-    assert "raised in batch 1 of 3, which has rows 4 to 7" in caught.value.__notes__
+    assert "raised in batch 1 of 3: one call of the function with rows 4 to 7" in caught.value.__notes__
     assert "in broken" in "".join(traceback.format_exception(caught.value))
 
 

@@ -130,7 +130,7 @@ def map_batches(
                     add_note(error, _OBJECTS)
                 if type(arrays[0]) is tuple and isinstance(error, TypeError) and "required positional" in str(error):
                     add_note(error, "map passes a tuple as one argument: write map(fn, *arrays)")
-                add_note(error, f"raised in batch {number} of {len(begins)}, which has {held}")
+                add_note(error, f"raised in batch {number} of {len(begins)}: one call of the function with {held}")
                 raise
             if progress is not None:
                 with lock:
