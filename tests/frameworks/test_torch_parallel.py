@@ -1,4 +1,4 @@
-"""DDP, FSDP2, DTensor, tensor parallelism and a pipeline train alike over the backends ringlet and gloo."""
+"""DDP, FSDP, FSDP2, DTensor, tensor parallelism and a pipeline train alike over the backends ringlet and gloo."""
 
 from __future__ import annotations
 
@@ -67,6 +67,15 @@ def sharded(rank, size):
     return losses, digest(parameter.full_tensor() for parameter in module.parameters())
 
 
+def flat_sharded(rank, size):
+    from torch.distributed.fsdp import FullyShardedDataParallel
+
+    module = FullyShardedDataParallel(model(), device_id=torch.device("cpu"))
+    losses = trained(module, batches(rank, size))  # frees parameters by resizing what all_gather has filled
+    with FullyShardedDataParallel.summon_full_params(module):
+        return losses, digest(parameter.clone() for parameter in module.parameters())
+
+
 def tensor_parallel(rank, size):
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
@@ -111,7 +120,8 @@ def pipeline(rank, size):
 
 
 KINDS = {
-    function.__name__: function for function in (data_parallel, sharded, tensor_parallel, distributed_tensor, pipeline)
+    function.__name__: function
+    for function in (data_parallel, sharded, flat_sharded, tensor_parallel, distributed_tensor, pipeline)
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 from collections.abc import Sequence
 from functools import lru_cache
@@ -40,7 +41,7 @@ if importlib.util.find_spec("ml_dtypes") is not None:
     for _dtype, _name in _NARROW.items():
         _ML_DTYPES[_dtype] = np.dtype(getattr(ml_dtypes, _name))
         is_known(_ML_DTYPES[_dtype])  # registers the dtype with the core
-_BITS = {1: torch.uint8, 2: torch.int16}
+_BYTES = "|u1"
 
 _KINDS = torch.distributed.ReduceOp.RedOpType
 _OPS = {
@@ -110,21 +111,32 @@ class Flat:
             _copy(self._copy, self._tensor)
 
 
+class _Memory:
+    """The memory of a contiguous tensor, which NumPy reads; after ``Tensor.numpy()`` torch could not resize it."""
+
+    __slots__ = ("__array_interface__", "_tensor")
+
+    def __init__(self, tensor: Any, size: int, kind: str) -> None:
+        self._tensor = tensor
+        data = tensor.data_ptr(), False
+        self.__array_interface__ = {"data": data, "shape": (size,), "typestr": kind, "version": 3}
+
+
 def as_array(tensor: Any, as_bytes: bool = False) -> Array:
     """View a contiguous tensor as a flat array, of uint8 if collectives do not support its dtype."""
-    ml_dtype = None if as_bytes else _ML_DTYPES.get(tensor.dtype)
-    array: Array
-    if ml_dtype is not None:
-        array = tensor.view(-1).view(_BITS[ml_dtype.itemsize]).numpy().view(ml_dtype)
-        return array
-    if not as_bytes and tensor.dtype not in _NARROW:
-        try:
-            array = tensor.numpy()
-            return array.reshape(-1)  # faster than flattening the tensor
-        except TypeError:  # NumPy does not have this dtype
-            pass
-    array = tensor.view(-1).view(torch.uint8).numpy()
-    return array
+    if not as_bytes and (ml_dtype := _ML_DTYPES.get(tensor.dtype)) is not None:
+        return np.asarray(_Memory(tensor, tensor.numel(), f"u{ml_dtype.itemsize}")).view(ml_dtype)
+    kind, width = (_BYTES, tensor.element_size()) if as_bytes else _numpy_kind(tensor.dtype)
+    return np.asarray(_Memory(tensor, tensor.numel() * width, kind))
+
+
+@lru_cache
+def _numpy_kind(dtype: Any) -> tuple[str, int]:
+    """Return the dtype of the array, and the number of its items for an element of the tensor."""
+    with contextlib.suppress(TypeError):  # NumPy does not have this dtype
+        if dtype not in _NARROW:
+            return torch.empty(0, dtype=torch.uint8).view(dtype).numpy().dtype.str, 1
+    return _BYTES, dtype.itemsize
 
 
 def _copy(source: Any, out: Any) -> None:
@@ -136,14 +148,9 @@ def _copy(source: Any, out: Any) -> None:
         out.copy_(source)
 
 
-@lru_cache
-def _width(dtype: Any) -> int:
-    return as_array(torch.empty(1, dtype=dtype)).size
-
-
 def item_count(tensor: Any) -> int:
     """Return the number of items of the tensor's array: its elements, or bytes if the array is of uint8."""
-    return int(tensor.numel() * _width(tensor.dtype))
+    return int(tensor.numel() * (1 if tensor.dtype in _ML_DTYPES else _numpy_kind(tensor.dtype)[1]))
 
 
 def joined(tensors: Sequence[Any]) -> Array:
