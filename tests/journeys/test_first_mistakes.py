@@ -136,7 +136,8 @@ def test_a_write_to_a_result_that_replicas_share_is_answered_with_an_assignment(
         (lambda: ringlet.MirroredStrategy(2).run(np.add, 1.0, 2.0), "write args=(first, second)"),
         (
             lambda: tf.distribute.OneDeviceStrategy("CPU:0").reduce("SUM", 1.0),
-            "strategy.reduce('SUM', value, axis=None)",
+            "OneDeviceStrategy.reduce() missing 1 required positional argument: 'axis': got ('SUM', float). "
+            "Write strategy.reduce('SUM', value, axis=None)",
         ),
     ],
 )

@@ -33,9 +33,11 @@ def with_usage(usage: str) -> Callable[[F], F]:
             except TypeError as error:
                 if error.__traceback__ is None or error.__traceback__.tb_next is not None:
                     raise  # by the body of the function
-                values = args["." in function.__qualname__ :]  # without self
+                owner = function.__qualname__.rpartition(".")[0]
+                values = args[bool(owner) :]  # without self
                 given = [repr(value[:50]) if type(value) is str else type(value).__name__ for value in values]
-                message = f"{error}: got ({', '.join([*given, *(f'{name}=...' for name in kwargs)])}). Write {usage}"
+                text = str(error).replace(owner, type(args[0]).__name__, 1) if owner and args else error
+                message = f"{text}: got ({', '.join([*given, *(f'{name}=...' for name in kwargs)])}). Write {usage}"
             raise TypeError(message) from None
 
         return call  # type: ignore[return-value]
