@@ -65,7 +65,7 @@ def test_the_error_of_the_first_device_that_fails_is_raised_and_names_it(nbytes)
     for _ in range(20):
         with pytest.raises(ValueError, match="no 2") as caught:
             on_devices(work, range(8), nbytes)
-        assert getattr(caught.value, "__notes__", ["in the work of device 2"]) == ["in the work of device 2"]
+        assert caught.value.__notes__ == ["in the work of device 2"]
 
 
 def test_work_that_is_not_of_devices_names_none():

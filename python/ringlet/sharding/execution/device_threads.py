@@ -17,6 +17,7 @@ from queue import SimpleQueue
 
 from ringlet.devices import visible_cores
 from ringlet.devices.blas_threads import blas_limiter
+from ringlet.errors.exception_notes import add_note
 from ringlet.observe.stacks import location
 from ringlet.sharding.memory_modes import is_planning
 
@@ -72,9 +73,9 @@ def _in_turn(work: Callable[[int], object], numbers: Sequence[int], note: str) -
         for number in numbers:
             work(number)
     except Exception as error:
-        # Only the innermost device of nested work is added to the error as a note; Python 3.10 does not support notes.
-        if note and hasattr(error, "add_note") and not any(n.startswith(note) for n in getattr(error, "__notes__", ())):
-            error.add_note(f"{note}{number}")
+        # Only the innermost device of nested work is added to the error as a note.
+        if note and not any(n.startswith(note) for n in getattr(error, "__notes__", ())):
+            add_note(error, f"{note}{number}")
         raise
 
 
