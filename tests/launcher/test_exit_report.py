@@ -84,6 +84,13 @@ def test_a_worker_that_ends_without_a_traceback_is_quoted():
     assert lines == ["worker 0 of 1 exited with status 1", "its last line on standard error: no data"]
 
 
+@pytest.mark.parametrize("words", ["Traceback (most recent call last):\n  File ...\n{}\n", ""])
+def test_a_backend_that_is_not_registered_is_answered_with_the_import(words):
+    error = "AssertionError: Unknown backend type ringlet"  # by torch
+    (_, hint) = summary([Ending(0, 1, 1.0, words=words.format(error), last_line=error)], None, 1)
+    assert hint == "write import ringlet.torch before init_process_group: it registers the backend"
+
+
 LOST = "ringlet.errors.WorkerLostError: /job:worker/task:1 (pid 71 on node) exited with status 0; step"
 CLOSED = (
     "ringlet.errors.CollectiveMismatchError: all_reduce(SUM), call 3 of rank 0, waits for ranks that make no more "

@@ -227,6 +227,8 @@ def _hint(first: Ending) -> str:
             "ringlet did not send this signal: it came from the worker, another program, or the kernel when memory "
             "ran out (see dmesg)"
         )
+    if "Unknown backend type ringlet" in (first.error or first.last_line):
+        return "write import ringlet.torch before init_process_group: it registers the backend"
     if not first.words and first.last_line:
         return f"its last line on standard error: {first.last_line[:_LONGEST_QUOTE]}"
     if -first.own_status in (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS) and not first.words:
