@@ -17,6 +17,7 @@ from ringlet.sharding.execution.propagation import TileBoxes
 from ringlet.sharding.execution.tile_execution import apply
 from ringlet.sharding.layout.factors import FactorMap
 from ringlet.sharding.layout.layout import WHOLE, Array, Layout
+from ringlet.sharding.memory_modes import is_planning
 from ringlet.sharding.products.contraction import numpy_error
 from ringlet.sharding.resharding.pencils import all_gathered, moved_back, with_whole_axes
 from ringlet.sharding.resharding.regions import IndexRange
@@ -136,7 +137,10 @@ class _Blocks:
 
 def _pivoted(panel: Array) -> tuple[Array, Array, int]:
     """Return the LU factors of a block of columns, the order of its rows, and the sign of that permutation."""
-    panel, order, sign = panel.copy(), np.arange(len(panel)), 1
+    order, sign = np.arange(len(panel)), 1
+    if is_planning():
+        return panel, order, sign
+    panel = panel.copy()
     for j in range(panel.shape[1]):
         pivot = j + int(np.argmax(np.abs(panel[j:, j])))
         if pivot != j:
@@ -149,10 +153,10 @@ def _pivoted(panel: Array) -> tuple[Array, Array, int]:
 
 def _elimination(start: int, stop: int, factors: Array, order: Array) -> Callable[[Array, int], None]:
     width = stop - start
-    lower = np.tril(factors[:width], -1) + np.eye(width, dtype=factors.dtype)
 
     def step(tile: Array, first: int) -> None:
         if first >= stop:
+            lower = np.tril(factors[:width], -1) + np.eye(width, dtype=factors.dtype)
             tile[start:] = tile[start:][order]
             tile[start:stop] = np.linalg.solve(lower, tile[start:stop])
             tile[stop:] -= factors[width:] @ tile[start:stop]
@@ -202,7 +206,7 @@ def solve_by_blocks(a: Any, b: Any) -> Any:
     cut = blocks.matrix._layout.cuts[1] if given.shape[1] >= blocks.matrix._layout.cuts[1].count else WHOLE
     right = moved_back(given.astype(dtype), Layout(a._layout.num_devices, (WHOLE, cut))).copy()
     _, diagonal = _eliminate(blocks, right)
-    if (diagonal == 0).any():
+    if (diagonal == 0).any() and not is_planning():
         raise np.linalg.LinAlgError("Singular matrix")
     for start, stop in reversed(blocks.bounds):
         blocks.update(right, _substitution(start, stop, blocks.column(0, start, stop)))
@@ -214,7 +218,8 @@ def _inv(a: ShardedArray) -> Any:
         raise numpy_error(np.linalg.inv, a)
     layout = a._layout if a._layout.cuts[1].count > 1 else a._layout.with_cuts(a._layout.cuts[::-1])
     kind = _floats(a).dtype
-    identity = place(np.eye(len(a), dtype=kind), layout.without_parts(), a._group)
+    unit = np.broadcast_to(kind.type(0), a.shape) if is_planning() else np.eye(len(a), dtype=kind)
+    identity = place(unit, layout.without_parts(), a._group)
     return moved_back(solve_by_blocks(a, identity), materialized(a)._layout)
 
 
@@ -246,8 +251,10 @@ def _cholesky(a: ShardedArray, /, *, upper: bool = False) -> Any:
     blocks = _Blocks(np.conj(a.T) if upper else a)
     for start, stop in blocks.bounds:
         panel, width = blocks.column(start, start, stop), stop - start
-        top = np.linalg.cholesky(panel[:width])
-        below = np.conj(np.linalg.solve(top, np.conj(panel[width:].T)).T)
+        top = below = panel
+        if not is_planning():
+            top = np.linalg.cholesky(panel[:width])
+            below = np.conj(np.linalg.solve(top, np.conj(panel[width:].T)).T)
         blocks.update(blocks.matrix, _cholesky_step(start, stop, top, below))
     made = moved_back(blocks.matrix, blocks.layout)
     return np.conj(made.T) if upper else made
