@@ -28,3 +28,24 @@ def test_a_plan_of_a_solution_needs_no_memory_for_the_matrix(function):
     shapes = [(10**6, 10**6), (10**6,)][: 2 if function is np.linalg.solve else 1]
     operands = [shard(np.broadcast_to(0.0, shape), MESH.sharding(*("rows", "cols")[: len(shape)])) for shape in shapes]
     assert explain(function, *operands).nbytes > 10**12
+
+
+@pytest.mark.parametrize("solver", ["cg", "gmres", "lsqr"])
+def test_an_iterative_solver_of_scipy_takes_the_matrix(solver):
+    # SciPy answered "type not understood".
+    linalg = pytest.importorskip("scipy.sparse.linalg")
+    matrix, right = _system()
+    with explain() as report:
+        found = getattr(linalg, solver)(matrix, right)[0]
+    assert np.allclose(matrix @ found, right, atol=1e-4)
+    assert all(gather.operands[0].shape == right.shape for gather in report.gathers)
+
+
+def test_a_sparse_matrix_is_named_with_what_to_write():
+    # "PartitionSpec('rows') is for arrays of 1 dimensions or more, but this array has 0", and NumPy's error of a ufunc.
+    sparse = pytest.importorskip("scipy.sparse").eye_array(16, format="csr")
+    matrix, _ = _system()
+    for use in (lambda: shard(sparse, DIVIDED), lambda: matrix @ sparse, lambda: matrix + sparse):
+        with pytest.raises(TypeError, match=r"dense, got a sparse csr_array: write array.toarray\(\)"):
+            use()
+    assert np.allclose(sparse @ matrix, matrix)

@@ -82,7 +82,7 @@ __getattr__ = load_on_use(
     | dict.fromkeys(("from_jax", "to_jax"), "formats.jax_layouts"),
     {
         "P": f"write {__name__}.PartitionSpec",
-        "device_get": "write x.numpy()",
+        **dict.fromkeys(("device_get", "gather"), "write x.numpy()"),
         "distribute_tensor": "write shard(array, mesh.sharding('x'))",
         "make_mesh": "write Mesh({'x': 4, 'y': 2})",
         "reshard": _RESHARD,

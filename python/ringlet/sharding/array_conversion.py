@@ -16,26 +16,24 @@ if TYPE_CHECKING:
     from ringlet.sharding.layout.layout import Layout
     from ringlet.sharding.sharded_array import ShardedArray
 
-# Replacements of attributes of an ndarray that presuppose one block of memory, and of some of JAX's and torch's arrays.
+# Replacements of attributes of an ndarray that presuppose one block of memory, and of some of other libraries' arrays.
 _ABSENT = {
-    "addressable_shards": "Use array.shards, in the order of the devices",
+    **dict.fromkeys(("addressable_data", "addressable_shards", "tiles", "to_local"), "Use array.shards, by device"),
+    **dict.fromkeys(("block_until_ready", "compute"), "Omit it: a call returns when its values are computed"),
+    **dict.fromkeys(("cpu", "full_tensor", "gather", "get", "to_numpy"), "Write array.numpy()"),
+    **dict.fromkeys(("rechunk", "redistribute"), "Write array.reshard(sharding)"),
     "at": "Write array[index] = value, after array.copy() if the old values are needed",
     "base": "Use np.shares_memory(array, other)",
-    "block_until_ready": "Omit it: a call returns when its values are computed",
     "ctypes": "Use array.shards[0].ctypes, or np.asarray(array).ctypes",
     "data": "Use array.shards[0].data, or np.asarray(array).data",
     "dump": "Write pickle.dump(array, file), or np.save(file, array)",
     "dumps": "Write pickle.dumps(array)",
     "flags": "Use array.shards[0].flags; array.copy() is always writable",
-    "full_tensor": "Write array.numpy()",
     "getfield": "Write array[name] for a field, array.view(dtype) for other elements, or np.asarray(array).getfield",
-    "redistribute": "Write array.reshard(sharding)",
     "resize": "Write np.resize(array, shape), which makes a new array",
     "setfield": "Write array[name] = value for a field",
     "setflags": "Write array.copy() for a writable array; slices are read-only",
     "strides": "Use array.shards[0].strides, or np.asarray(array).strides",
-    "to_local": "Use array.shards",
-    "to_numpy": "Write array.numpy()",
     "tostring": "Write array.tobytes()",  # removed in NumPy 2.3
 }
 

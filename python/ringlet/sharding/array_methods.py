@@ -248,6 +248,14 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
         converted: ShardedArray = astype(self, dtype, order, casting, subok, copy)
         return converted
 
+    def matvec(self: Any, x: Any) -> Any:
+        """Return ``self @ x``: solvers of ``scipy.sparse.linalg`` accept an object with this method as the matrix."""
+        return self @ x
+
+    def rmatvec(self: Any, x: Any) -> Any:
+        """Return the product of the conjugate transpose with `x`."""
+        return self.T.conj() @ x
+
     def reshard(self: Any, sharding: Sharding | NamedSharding | PartitionSpec) -> ShardedArray:
         """Return the same values in another sharding, sending as few bytes as possible.
 

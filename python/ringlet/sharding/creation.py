@@ -44,7 +44,7 @@ def shard(array: ArrayLike, sharding: Sharding | NamedSharding, num_devices: int
     ShardingError
         If the sharding does not fit the array, or does not define the devices' tiles.
     TypeError
-        If `array` is masked, or a dict of arrays.
+        If `array` is masked or sparse, or a dict of arrays.
 
     Examples
     --------
@@ -63,6 +63,7 @@ def shard(array: ArrayLike, sharding: Sharding | NamedSharding, num_devices: int
             f"expected one array, got a {type(array).__name__} of {len(array)} values: shard each value, as in "
             "{name: shard(array, sharding) for name, array in arrays.items()}"
         )
+    refuse_sparse(array)
     group = group_of(sharding, num_devices)
     if isinstance(array, ShardedArray) and array._group.joined(group) is not None:
         return array.reshard(sharding)
@@ -71,6 +72,15 @@ def shard(array: ArrayLike, sharding: Sharding | NamedSharding, num_devices: int
 
 
 device_put = shard  # JAX's name of the function
+
+
+def refuse_sparse(value: Any) -> None:
+    """Raise TypeError for a sparse array of SciPy or of a similar library, which NumPy converts to one object."""
+    if hasattr(type(value), "toarray"):
+        raise TypeError(
+            f"the tiles of a sharded array are dense, got a sparse {type(value).__name__}: write array.toarray(), or "
+            "sparse @ x.numpy() for a plain result"
+        )
 
 
 def place(whole: Array, layout: Layout, group: DeviceGroup) -> ShardedArray:

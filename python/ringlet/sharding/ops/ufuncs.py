@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ringlet.collectives import Op
+from ringlet.sharding.creation import refuse_sparse
 from ringlet.sharding.execution.array_function_table import gathered, has_subclass
 from ringlet.sharding.execution.cached_calls import of_parts
 from ringlet.sharding.execution.device_threads import INLINE_BYTES, in_threads
@@ -49,6 +50,8 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
             return short if out else short._as_result()
     if any(_is_foreign(value) for value in (*inputs, *out)):
         return NotImplemented
+    for value in inputs:
+        refuse_sparse(value)
     inputs = tuple(plain(value) for value in inputs)
     handler = None if method != "at" and has_subclass(map(type, (*inputs, *out))) else handler_of(ufunc, method)
     result = NotImplemented if handler is None else handler(ufunc, inputs, kwargs)
