@@ -146,3 +146,18 @@ def test_a_misspelt_configuration_is_an_error(run, program, config, words):
 def test_launchers_that_are_started_several_times_say_that_they_are_several_jobs(run):
     ended = run(STRATEGY, {"RANK": "0", "WORLD_SIZE": "2"}, sys.executable, "-m", "ringlet", "run", "-n", "1")
     assert "RANK=0 WORLD_SIZE=2 describes 2 processes, each of which starts a job of 1 workers" in ended.stderr
+
+
+@pytest.mark.parametrize("line", ["ringlet.MirroredStrategy(2)", "ringlet.map(abs, numpy.ones(2))"])
+def test_workers_that_each_run_the_whole_program_say_so_in_one_line(run, line):
+    ended = run(f"import numpy, ringlet\n{line}\n{line}", {}, sys.executable, "-m", "ringlet", "run", "-n", "2")
+    [said] = ended.stderr.splitlines()
+    assert said.startswith("[w0] each of the 2 workers runs this program by itself")
+    assert "MultiWorkerMirroredStrategy()" in said
+
+
+@pytest.mark.parametrize("workers", [("-n", "1"), ("-n", "2")])
+def test_a_worker_that_asks_for_its_rank_may_run_by_itself(run, workers):
+    program = "import ringlet\nringlet.rank()\nringlet.MirroredStrategy(2)"
+    ended = run(program, {}, sys.executable, "-m", "ringlet", "run", *workers)
+    assert ended.stderr == ""

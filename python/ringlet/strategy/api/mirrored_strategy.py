@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import logging
+import os
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
@@ -95,9 +98,23 @@ class MirroredStrategy(Strategy):
         self, devices: Sequence[str] | int | None = None, cross_device_ops: CrossDeviceOps | None = None
     ) -> None:
         super().__init__(MirroredExtended(self, devices, cross_device_ops))
+        _warn_if_each_worker_is_alone()
 
     def __repr__(self) -> str:
         return f"MirroredStrategy({short_list(self.extended.worker_devices)})"
+
+
+@functools.cache
+def _warn_if_each_worker_is_alone() -> None:
+    """Log once, in worker 0 of `ringlet run`, that no worker has read its rank, so that all do the same work."""
+    workers = os.environ.get("WORLD_SIZE", "1") if "RINGLET_ATTEMPT" in os.environ else "1"
+    if workers != "1" and os.environ.get("RANK") == "0" and "ringlet.cluster.environment" not in sys.modules:
+        _log.warning(
+            "each of the %s workers runs this program by itself: the replicas of MirroredStrategy and of ringlet.map "
+            "are in one process. Write MultiWorkerMirroredStrategy() for replicas in all workers, or divide the work "
+            "by ringlet.rank() and ringlet.size()",
+            workers,
+        )
 
 
 class MirroredExtended(StrategyExtended):
