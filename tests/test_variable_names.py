@@ -28,6 +28,7 @@ from ringlet.variable_names import NAMES, misspelt
         ("WORLDSIZE", "WORLD_SIZE"),
         ("rank", "RANK"),
         ("RINGLET_WORLD_SIZE", "RINGLET_NUM_RANKS"),
+        ("RINGLET_SIZE", "RINGLET_NUM_RANKS"),
         ("RINGLET_CPUS", "RINGLET_CPU"),
     ],
 )

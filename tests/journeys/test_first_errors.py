@@ -132,9 +132,11 @@ LOCAL = """
 import numpy as np
 import ringlet
 
+worker = ringlet.rank()
+
 def step():
     replica = ringlet.replica_context()
-    is_odd = (ringlet.rank(), replica.replica_id_in_sync_group) == (2, 1)
+    is_odd = (worker, replica.replica_id_in_sync_group) == (2, 1)
     return replica.all_reduce("SUM", np.ones(3 if is_odd else 2))
 
 ringlet.MirroredStrategy(3).run(step)

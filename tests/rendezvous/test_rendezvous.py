@@ -99,7 +99,7 @@ def test_the_time_out_names_the_ranks_that_are_missing_on_every_rank(processes, 
     for process in started:
         kind, text, _, seconds = process.told()
         assert kind == "DeadlineExceededError"
-        assert "waited 2 s for ranks 2 and 4 of group" in text
+        assert "waited 2 s for ranks 2 and 4 of the group" in text
         assert "(ranks 0, 1 and 3 connected)" in text
         assert 0.5 < seconds < 20
 
@@ -108,7 +108,7 @@ def test_without_rank_0_the_time_out_names_it_and_what_may_be_the_reason(process
     kind, text, _, _ = start(processes, name, 1, 2, seconds=0.5).told()
     assert kind == "DeadlineExceededError"
     assert "rank 1 (pid " in text
-    assert "waited 0.5 s for rank 0 of group" in text
+    assert "waited 0.5 s for rank 0 of the group" in text
     assert "network namespace" in text
     assert "RINGLET_JOB_ID" in text
 

@@ -221,7 +221,8 @@ def _selection(
         # With several ranks in a process, the number of processes in the environment is not the number of ranks.
         if num_ranks is None:
             num_ranks = given[1] if ranks is None else _variable(NUM_RANKS_VARIABLE, environ)
-        _check_given(needs_rank and rank is None, num_ranks is None, place)
+        lone = "" if "RANK" not in environ or "WORLD_SIZE" in environ else "RANK without WORLD_SIZE"
+        _check_given(needs_rank and rank is None, num_ranks is None, place.note or lone)
     count = whole_number_of(32, num_ranks, "num_ranks", "an integer")
     if not 1 <= count <= MOST_RANKS:
         raise InvalidArgumentError(f"num_ranks is {count}: a group has 1 to {MOST_RANKS} ranks.")
@@ -254,7 +255,7 @@ def _of_environment(place: Placement, environ: Mapping[str, str]) -> tuple[int |
     return _variable(RANK_VARIABLE, environ), _variable(NUM_RANKS_VARIABLE, environ)
 
 
-def _check_given(lacks_rank: bool, lacks_number: bool, place: Placement) -> None:
+def _check_given(lacks_rank: bool, lacks_number: bool, note: str) -> None:
     missing = [
         f"{name}= (or {variable})"
         for name, variable, is_missing in (
@@ -265,7 +266,7 @@ def _check_given(lacks_rank: bool, lacks_number: bool, place: Placement) -> None
     ]
     if missing:
         verb = "is" if len(missing) == 1 else "are"
-        found = f" Found {place.note}." if place.note else ""
+        found = f" Found {note}." if note else ""
         raise InvalidArgumentError(
             f"{' and '.join(missing)} {verb} missing: each process of a group needs its rank and the number of ranks."
             f"{found} Start the processes with `ringlet run -n N script.py`, ringlet.launch(fn, N), mpirun, torchrun "

@@ -15,6 +15,7 @@ from ringlet.errors.notebook_cells import cell_or_file
 
 _PACKAGE = __file__.rpartition("observe")[0]
 _OWN_FILES = (_PACKAGE, threading.__file__)  # prefixes of the files whose frames are left out
+_DATASETS = f"{_PACKAGE}data{os.sep}distribution"
 _files_without_places: tuple[str, ...] = _OWN_FILES  # prefixes for `place`, extended by skip_files()
 _STANDARD_LIBRARY = (os.__file__.removesuffix("os.py"), "<frozen ")
 _INSTALLED = f"{_STANDARD_LIBRARY[0]}site-packages"
@@ -34,11 +35,23 @@ def place() -> str:
 
 
 def call_site() -> str:
-    """Return the location of this thread or, if it has no frames of the program, that of the main thread."""
+    """Return the location of this thread or, if it has no frames of the program, that of the main thread.
+
+    The text begins with ``for a distributed dataset`` if the call is made by the dataset.
+    """
     if own := place():
-        return own
-    main = _place(_frames(sys._current_frames().get(threading.main_thread().ident or 0)))
-    return main and f"while the main thread is {main}"
+        return _purpose(sys._getframe()) + own
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    main = _place(_frames(frame))
+    return main and f"{_purpose(frame)}while the main thread is {main}"
+
+
+def _purpose(frame: FrameType | None) -> str:
+    while frame is not None and frame.f_code.co_filename.startswith(_OWN_FILES):
+        if frame.f_code.co_filename.startswith(_DATASETS):
+            return "for a distributed dataset, "
+        frame = frame.f_back
+    return ""
 
 
 def location(thread: int | None) -> str:

@@ -68,5 +68,6 @@ class Job:
         return f"\0ringlet-{os.geteuid() if uid is None else uid}-{digest}"
 
     def __str__(self) -> str:
-        name = f"group {self.name!r}" if self.name else "group without a name"
-        return f"{name} of {self.num_ranks} ranks" + (f" (RINGLET_JOB_ID {self.job_id!r})" if self.job_id else "")
+        name = f"{self.name!r} " if self.name else ""
+        job = f" (RINGLET_JOB_ID {self.job_id!r})" if self.job_id else ""
+        return f"the group {name}of {self.num_ranks} ranks{job}"

@@ -78,8 +78,8 @@ def test_different_calls_are_an_error_on_all_workers_that_lists_them(workers, ca
         assert "Start all workers again" in failure
         assert failure.seconds < 5
         if call := STRUCTURES.get(case):
-            assert f": {call} of ('b',), " in failure
-            assert f": {call} of ('w',), " in failure
+            assert f": {call} of the leaves ('b',), " in failure
+            assert f": {call} of the leaves ('w',), " in failure
             assert "barrier" not in failure
 
 

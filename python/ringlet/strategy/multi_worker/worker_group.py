@@ -175,7 +175,7 @@ class WorkerGroup:
             digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
             with self._not_counting(local):
                 paths = "; ".join(describe_shape(shape) for shape in shapes if shape != LEAF)
-                self.members()[local].barrier(f"{call} of {paths} (structure {digest})")
+                self.members()[local].barrier(f"{call} of the leaves {paths} (structure {digest})")
             compared[text] = None
         compared[key] = None
 
