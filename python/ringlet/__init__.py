@@ -157,6 +157,9 @@ _ELSEWHERE = {
 _TENSORFLOW = "write `from ringlet.compat import tf` for TensorFlow's names, or ringlet.X for tf.distribute.X"
 _ADVICE = {name: f"write ringlet.{home}.{name}" for name, home in _ELSEWHERE.items()}
 _ADVICE |= dict.fromkeys(("starmap", "Pool", "Parallel"), "write ringlet.map(fn, *arrays)")
+_ADVICE |= dict.fromkeys(("run", "spawn"), "write ringlet.launch(fn, 2), or `ringlet run -n 2 script.py` in a shell")
+_ADVICE |= dict.fromkeys(("get_world_size", "world_size"), "write ringlet.size()")
+_ADVICE |= {"get_rank": "write ringlet.rank()", "init": "write ringlet.collectives.init_process_group()"}
 _ADVICE |= dict.fromkeys(("distribute", "tf", "constant", "keras"), _TENSORFLOW)
 
 __getattr__ = _load_on_use(__name__, _PUBLIC, _ADVICE)

@@ -54,6 +54,8 @@ def test_the_version_is_printed(capsys):
         # arguments, part of the message
         ([], "no command given; the commands are run"),
         (["rnu"], "unknown command 'rnu'; did you mean 'run'?"),
+        (["launch", "-n", "2", "step.py"], "unknown command 'launch'; did you mean 'run'?"),
+        (["step.py", "3"], "a script is started by ringlet run -n 2 step.py 3 (see ringlet --help)"),
         (["juggle"], "unknown command 'juggle'; the commands are run"),
         (["--loud"], "no command given"),
         (["-n", "2", "my step.py"], "must be the first word; did you mean ringlet run -n 2 'my step.py'?"),
@@ -65,6 +67,9 @@ def test_the_version_is_printed(capsys):
             ["run", "-n", "3", "--replica", "2", "step.py"],
             "unrecognized arguments: --replica; did you mean --replicas?",
         ),
+        (["run", "--nproc_per_node", "2", "step.py"], "arguments: --nproc_per_node; did you mean -n?"),
+        (["run", "--nproc-per-node=2", "step.py"], "arguments: --nproc-per-node=2; did you mean -n?"),
+        (["run", "-N", "2", "step.py"], "arguments: -N; did you mean -n?"),
         (["run", "--verbose"], "unrecognized arguments: --verbose (see ringlet run --help)"),
     ],
 )

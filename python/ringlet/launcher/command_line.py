@@ -35,6 +35,10 @@ _COMMANDS = {
 }
 
 
+# Options of other launchers for the number of processes.
+_NUMBERS = ("-N", "--nproc_per_node", "--nproc-per-node", "--ntasks")
+
+
 class CommandError(Exception):
     """An invalid command line; the text names the mistake and its correction in one line."""
 
@@ -44,7 +48,8 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         words = message.partition("unrecognized arguments: ")[2].split()
-        near = get_close_matches(words[0].partition("=")[0], self._option_string_actions, n=1) if words else []
+        word = words[0].partition("=")[0] if words else ""
+        near = ["-n"] if word in _NUMBERS else get_close_matches(word, self._option_string_actions, n=1)
         if near and words[0].startswith("-"):
             message += f"; did you mean {near[0]}?"
         self.exit(WRONG_USE, f"{self.prog}: {message} (see {self.prog} --help)\n")
@@ -130,7 +135,9 @@ def _not_a_command(word: str | None, given: list[str]) -> str:
         command = next((other for other in given if other in _COMMANDS), "run")
         words = [other for other in given if other != command]
         return f"the command must be the first word; did you mean ringlet {command} {shlex.join(words)}?"
-    near = get_close_matches(word, _COMMANDS, n=1)
+    if word.endswith(".py"):
+        return f"a script is started by ringlet run -n 2 {shlex.join(given)}"
+    near = ["run"] if word in ("launch", "start") else get_close_matches(word, _COMMANDS, n=1)
     return f"unknown command {word!r}; " + (
         f"did you mean {near[0]!r}?" if near else f"the commands are {', '.join(_COMMANDS)}"
     )

@@ -36,7 +36,11 @@ if TYPE_CHECKING:
     Result: TypeAlias = T | PerReplica[T]  # with one replica, `run` returns the value itself
 
 
-@without(num_replicas="strategy.num_replicas_in_sync")
+@without(
+    all_reduce="strategy.reduce('SUM', value, axis=None)",
+    devices="strategy.extended.worker_devices",
+    num_replicas="strategy.num_replicas_in_sync",
+)
 class Strategy(DeprecatedCalls):
     """Base class of strategies, which run a step function on replicas and combine values (``tf.distribute.Strategy``).
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ringlet import context, nest
 from ringlet.collectives import Algorithm, ReduceOp
 from ringlet.collectives.argument_parsing import shortened
-from ringlet.errors.exception_notes import with_usage
+from ringlet.errors.exception_notes import with_usage, without
 from ringlet.strategy.calls.argument_checks import check_arguments
 from ringlet.strategy.calls.call_options import read_options
 from ringlet.strategy.calls.context_checks import refuse_stale, require_replica
@@ -47,6 +47,11 @@ def _id_array(replica_id: int) -> Array:
     return _id_arrays[replica_id]
 
 
+@without(
+    rank="replica.replica_id_in_sync_group",
+    reduce="replica.all_reduce('SUM', value)",
+    replica_id="replica.replica_id_in_sync_group",
+)
 class ReplicaContext(context.Mode):
     """One replica of a step (``tf.distribute.ReplicaContext``), returned by :func:`ringlet.get_replica_context`.
 

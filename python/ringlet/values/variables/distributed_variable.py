@@ -80,6 +80,7 @@ class DistributedVariable(Variable, DistributedValues[Variable]):
     """A variable with one component for each replica of this process; created by strategies."""
 
     is_distributed_variable = True
+    _repr_html_ = DistributedValues._repr_html_
 
     @classmethod
     def _over(cls: type[V], spec: VariableSpec, storage: Storage, devices: tuple[str, ...], strategy: Any) -> V:

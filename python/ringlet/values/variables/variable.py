@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ringlet import context
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.errors import InvalidArgumentError
+from ringlet.errors.exception_notes import without
 from ringlet.values.indexed_slices import IndexedSlices, as_slices, dense_of
 from ringlet.values.value_conversion import as_value
 from ringlet.values.variables.row_lookup import SparseReader
@@ -70,6 +71,7 @@ def create_variable(request: VariableRequest) -> Any:
     return create_plain(None, request)
 
 
+@without(**{name: f"variable.numpy().{name}" for name in "T astype copy max mean min ravel reshape sum".split()})
 class Variable(SparseReader, ScatterNdUpdates, SpecProperties, metaclass=VariableType):
     """A mutable value (``tf.Variable``); in expressions it behaves like its value, an array.
 
@@ -309,6 +311,11 @@ class Variable(SparseReader, ScatterNdUpdates, SpecProperties, metaclass=Variabl
         value = as_ndarray(self._as_operand())
         text = repr(value) if value.ndim else str(value)
         return f"<ringlet.Variable '{self.name}' shape={value.shape} dtype={self.dtype}, numpy={text}>"
+
+    def _repr_html_(self) -> str:
+        from ringlet.values.notebook_repr import values_table
+
+        return values_table(f"Variable '{self.name}'", [self])
 
     def __copy__(self: V) -> V:
         return self  # as in TensorFlow, a shallow copy shares the value
