@@ -24,7 +24,8 @@ try:
     connected = rendezvous(Job(name, job_id, num_ranks), ranks, seconds)
 except BaseException as error:
     known = {key: value for key, value in vars(error).items() if key in ("rank", "pid", "reason")}
-    tell([type(error).__name__, str(error), known, time.monotonic() - started])
+    text = " ".join([str(error), *getattr(error, "__notes__", ())])
+    tell([type(error).__name__, text, known, time.monotonic() - started])
     sys.exit(3)
 me = connected.index
 tell(["met", me, [list(peer.ranks) for peer in connected.peers], connected.token.hex()])

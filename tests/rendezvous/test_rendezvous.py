@@ -145,7 +145,10 @@ def test_a_listener_interrupted_by_the_user_leaves_its_place_to_the_next(process
     others = [start(processes, name, 1, 3)]
     wait_for_seats(first, 1)
     first.kill(signal.SIGINT)
-    assert first.told()[0] == "KeyboardInterrupt"
+    kind, text, *_ = first.told()
+    assert kind == "KeyboardInterrupt"
+    assert "was interrupted while it waited for rank 2 of the group" in text
+    assert "(ranks 0 and 1 connected)" in text
     assert len(all_met([*others, start(processes, name, 0, 3), start(processes, name, 2, 3)])) == 1
 
 

@@ -27,7 +27,7 @@ class RendezvousClient:
         self._handshake = handshake
         self._address = address
         self._deadline = deadline
-        self._arrived: set[int] = set()  # the connected ranks, as last reported by the host
+        self.arrived: set[int] = set()  # the connected ranks, as last reported by the host
         self._notes: list[str] = []
 
     def attempt(self) -> ConnectedGroup | None:
@@ -35,7 +35,7 @@ class RendezvousClient:
 
         If the rendezvous fails, raises the error that :meth:`RendezvousHost.wait_for_all` raises in the host.
         """
-        self._arrived = set()
+        self.arrived = set()
         connection = new_socket()
         # Without a time-out, connecting to a stopped listener would block.
         connection.settimeout(max(self._deadline.left(1.0), 0.001))
@@ -54,10 +54,10 @@ class RendezvousClient:
         """Return the error of a rendezvous that exceeded its deadline."""
         notes = (
             []
-            if self._arrived
+            if self.arrived
             else [f"All ranks connect to {self._job.names_of([0])}, which has not started", *self._notes[-1:]]
         )
-        return DeadlineExceededError(missing_text(self._job, self._handshake, self._deadline, self._arrived, notes))
+        return DeadlineExceededError(missing_text(self._job, self._handshake, self._deadline, self.arrived, notes))
 
     def _refuse_other_users(self, connection: socket.socket) -> None:
         pid, uid = credentials(connection)
@@ -97,7 +97,7 @@ class RendezvousClient:
             message, descriptors = self._next(connection, host)
             kind = message["kind"]
             if kind == "waiting":
-                self._arrived = {*message["came"]}
+                self.arrived = {*message["came"]}
             elif kind == "complete":
                 index, size, token = message["index"], message["size"], bytes.fromhex(message["token"])
             elif kind == "peer":
@@ -129,7 +129,7 @@ class RendezvousClient:
                 return {"kind": "unreadable"}, []
             if received is not None:
                 return received
-            if not self._arrived:
+            if not self.arrived:
                 return {"kind": "no_reply"}, []
             pid = credentials(connection)[0]
             return {"kind": "lost", "rank": 0, "pid": pid, "reason": how_it_left(host)}, []
@@ -146,7 +146,7 @@ class RendezvousClient:
             self._notes.append(str(message["reason"]).rstrip("."))
         elif kind == "leaving":
             self._notes.append(f"It had started, and {message['why']}")
-        self._arrived = set()
+        self.arrived = set()
 
 
 def _peer(message: Message, descriptors: list[int]) -> Peer:

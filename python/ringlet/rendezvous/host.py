@@ -43,7 +43,7 @@ class RendezvousHost:
             while self._missing():
                 if deadline.is_over():
                     raise DeadlineExceededError(
-                        missing_text(self._job, self._ours, deadline, self._arrived(), self._notes)
+                        missing_text(self._job, self._ours, deadline, self.arrived(), self._notes)
                     )
                 self._clients, ready = self._listener.poll(deadline.left(1.0))
                 while self._clients:
@@ -79,7 +79,7 @@ class RendezvousHost:
     def _missing(self) -> set[int]:
         return {*range(self._job.num_ranks)} - self._present()
 
-    def _arrived(self) -> set[int]:
+    def arrived(self) -> set[int]:
         """Return the ranks that the message about a time-out does not list as missing.
 
         Ranks that have left count as arrived, unless no other rank is missing.
@@ -147,7 +147,7 @@ class RendezvousHost:
         self._send_present()
 
     def _send_present(self) -> None:
-        message = {"kind": "waiting", "came": sorted(self._arrived())}
+        message = {"kind": "waiting", "came": sorted(self.arrived())}
         for waiting in self._waiting:
             with contextlib.suppress(OSError):  # `poll` reports a process that has exited
                 send(waiting.connection, message)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from ringlet.errors.exception_notes import add_note
 from ringlet.ipc.deadline import Deadline
 from ringlet.rendezvous.client import RendezvousClient
 from ringlet.rendezvous.connected_group import ConnectedGroup
@@ -26,6 +27,7 @@ from ringlet.rendezvous.handshake import Handshake
 from ringlet.rendezvous.host import RendezvousHost
 from ringlet.rendezvous.job_key import Job
 from ringlet.rendezvous.listener import listen
+from ringlet.rendezvous.rendezvous_errors import waiting_text
 
 # First and maximum delay between attempts: a host usually listens within the first, and the maximum is imperceptible.
 _FIRST_PAUSE_SECONDS = 0.001
@@ -42,13 +44,19 @@ def rendezvous(job: Job, ranks: Sequence[int], timeout_seconds: float) -> Connec
     handshake = Handshake.of_this_process(job, ranks)
     deadline = Deadline.after(timeout_seconds)
     visit = RendezvousClient(job, handshake, address, deadline)
-    pause = _FIRST_PAUSE_SECONDS
-    while True:
-        if handshake.ranks[0] == 0 and (listener := listen(address)) is not None:
-            return RendezvousHost(job, handshake, listener).wait_for_all(deadline)
-        if (connected := visit.attempt()) is not None:
-            return connected
-        if deadline.is_over():
-            raise visit.give_up()
-        time.sleep(deadline.left(pause))
-        pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+    pause, host = _FIRST_PAUSE_SECONDS, None
+    try:
+        while True:
+            if handshake.ranks[0] == 0 and (listener := listen(address)) is not None:
+                host = RendezvousHost(job, handshake, listener)
+                return host.wait_for_all(deadline)
+            if (connected := visit.attempt()) is not None:
+                return connected
+            if deadline.is_over():
+                raise visit.give_up()
+            time.sleep(deadline.left(pause))
+            pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+    except KeyboardInterrupt as error:
+        came = visit.arrived if host is None else host.arrived()
+        add_note(error, waiting_text(job, handshake, "was interrupted while it waited", came))
+        raise

@@ -51,18 +51,22 @@ def lost(job: Job, rank: int, pid: int, reason: str) -> WorkerLostError:
     )
 
 
+def waiting_text(job: Job, ours: Handshake, waited: str, came: set[int]) -> str:
+    """Return the text that names the ranks that have not connected, after the predicate `waited`; see `missing_text`."""
+    missing = {*range(job.num_ranks)} - came if came else {0}
+    here = f" ({job.names_of(came)} connected)" if came - {*ours.ranks} else ""
+    return f"{job.names_of(ours.ranks)} ({ours.identity}) {waited} for {job.names_of(missing)} of {job}{here}"
+
+
 def missing_text(job: Job, ours: Handshake, deadline: Deadline, came: set[int], notes: Iterable[str]) -> str:
     """Return the message that names the ranks that did not connect in time.
 
     `ours` is the calling process. `came` holds the connected ranks; it is empty if no host was found, so that only rank
     0 is known to be missing. `notes` are sentences about what was observed, without full stops.
     """
-    missing = {*range(job.num_ranks)} - came if came else {0}
-    me = f"{job.names_of(ours.ranks)} ({ours.identity})"
-    here = f" ({job.names_of(came)} connected)" if came - {*ours.ranks} else ""
     seen = "".join(f" {note}." for note in dict.fromkeys(notes))
     return (
-        f"{me} waited {deadline} for {job.names_of(missing)} of {job}{here}.{seen} {job.start_alike}, on one machine "
+        f"{waiting_text(job, ours, f'waited {deadline}', came)}.{seen} {job.start_alike}, on one machine "
         "and in one network namespace: processes of different containers connect only if these share their network. "
         "Allow more time with timeout_seconds= or RINGLET_TIMEOUT_SECONDS."
     )
