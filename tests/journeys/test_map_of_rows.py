@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import signal
+import threading
 
 import numpy as np
 import pytest
@@ -33,6 +35,31 @@ def test_ragged_arrays_are_mapped_as_the_error_says():
         ringlet.map(len, ragged)
     sizes = ringlet.map(lambda rows: np.array([len(row) for row in rows]), np.fromiter(ragged, object), batch_size=2)
     assert sizes.tolist() == [3, 5, 2]
+
+
+def test_the_error_of_a_function_of_one_row_has_no_cause_inside_ringlet():
+    # Errors with a cause are printed with all frames.
+    with pytest.raises(ValueError, match="one row for each, such as np") as caught:
+        ringlet.map(np.sum, X)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+def test_ctrl_c_names_map(capfd):
+    strategy, may_end = ringlet.MirroredStrategy(2), threading.Event()
+
+    def batch(rows):
+        if rows[0] == 0:
+            signal.raise_signal(signal.SIGINT)
+        may_end.wait(60)
+        return rows
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            strategy.map(batch, np.arange(2), batch_size=1)
+        assert "ringlet: map was interrupted while replica " in capfd.readouterr().err
+    finally:
+        may_end.set()
 
 
 def test_the_note_names_a_single_row():

@@ -242,7 +242,7 @@ def _join(column: Sequence[Any], rows: int) -> Any:
         raise ValueError(
             f"the results of {len(column)} batches cannot be joined along axis 0: {error}. The function is called with "
             f"a batch of rows: return an array with one row for each, {remedy}"
-        ) from error
+        ) from None
     if len(joined) not in (rows, len(column)):
         _hint(rows, len(joined))
     return in_kind_of(column[0], joined, is_own=True)

@@ -308,10 +308,11 @@ class ReplicaRun:
     def _leave_running(self) -> NoReturn:
         """Raise the exception that interrupted the run, and report the replicas that are still running."""
         where = self.threads.describe_running(self.first_replica)
-        self.abort("strategy.run was interrupted")
+        call = "strategy.run" if self.caller_runs else "map"
+        self.abort(f"{call} was interrupted")
         with contextlib.suppress(Exception):  # stderr may be closed
             print(
-                f"ringlet: strategy.run was interrupted while {where}; this strategy is usable again once these "
+                f"ringlet: {call} was interrupted while {where}; this strategy is usable again once these "
                 "replicas have returned",
                 file=sys.stderr,
                 flush=True,
