@@ -23,6 +23,11 @@ class Keeper:
         return self.lock
 
 
+class Refusing(Keeper):
+    def __reduce__(self):
+        raise TypeError("cannot pickle it: make another one")
+
+
 def uses_a_global():
     def inner():
         return LOCK
@@ -55,6 +60,7 @@ def not_assigned_yet():
         ([1, {"a": LOCK}], "[1]['a'] (an object of class lock)"),
         ({2: (0, LOCK)}, "[2][1] (an object of class lock)"),
         (Keeper([0, LOCK]), "[1], in attribute 'lock' of an object of class Keeper (an object of class lock)"),
+        ([Refusing(LOCK)], "[0] (an object of class Refusing)"),
         (Keeper(LOCK), "attribute 'lock' of an object of class Keeper (an object of class lock)"),
         (
             Keeper(LOCK).step,

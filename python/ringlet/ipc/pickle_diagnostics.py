@@ -54,6 +54,10 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f"a default of {named(value)}", item) for item in value.__defaults__ or ())
     elif not isinstance(value, (type, types.ModuleType)):
         attributes = getattr(value, "__dict__", {})
+        try:
+            value.__reduce_ex__(4)
+        except Exception:  # the class refuses, for a reason that is not among the attributes
+            return
         yield from ((f"attribute {name!r} of {named(value)}", item) for name, item in attributes.items())
 
 
