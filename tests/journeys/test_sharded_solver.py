@@ -49,3 +49,24 @@ def test_a_sparse_matrix_is_named_with_what_to_write():
         with pytest.raises(TypeError, match=r"dense, got a sparse csr_array: write array.toarray\(\)"):
             use()
     assert np.allclose(sparse @ matrix, matrix)
+
+
+def test_a_report_has_the_bytes_of_each_line_of_a_solver():
+    # A report of a few iterations has hundreds of operations.
+    matrix, right = _system()
+
+    def step(x):
+        product = matrix @ x
+        return product - right
+
+    with explain() as report:
+        for _ in range(3):
+            step(right)
+        float(np.linalg.norm(matrix))
+    lines = list(report.lines.items())
+    first = step.__code__.co_firstlineno
+    assert lines[0][0].endswith(f"test_sharded_solver.py:{first + 1})")
+    assert lines[0][0].startswith("in step (")
+    assert lines[-1][0].endswith(f"test_sharded_solver.py:{first + 7})")
+    assert [sent for _, sent in lines] == sorted(report.lines.values(), reverse=True)
+    assert sum(report.lines.values()) == report.nbytes

@@ -59,7 +59,7 @@ def location(thread: int | None) -> str:
     frame = sys._current_frames().get(thread or 0)
     if frame is None:
         return "in a thread that has ended"
-    return _place([each for each in _frames(frame) if _is_of_program(each)]) or _described(frame)
+    return _place([each for each in _frames(frame) if _is_of_program(each)]) or described(frame)
 
 
 def skip_files(*prefixes: str) -> None:
@@ -72,11 +72,12 @@ def skip_files(*prefixes: str) -> None:
 def _place(frames: list[FrameType]) -> str:
     for frame in frames:
         if not frame.f_code.co_filename.startswith(_files_without_places):
-            return _described(frame)
+            return described(frame)
     return ""
 
 
-def _described(frame: FrameType) -> str:
+def described(frame: FrameType) -> str:
+    """Return the location of a frame, as :func:`place` does."""
     return f"in {frame.f_code.co_name} ({_file(frame)}:{frame.f_lineno})"
 
 

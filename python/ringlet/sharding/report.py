@@ -57,13 +57,17 @@ def _each_record(value: Any) -> Iterable[ArrayRecord]:
 
 @dataclass(frozen=True, repr=False)
 class Operation:
-    """One operation on sharded arrays: operands as sharded before the call, collectives in execution order."""
+    """One operation on sharded arrays: operands as sharded before the call, collectives in execution order.
+
+    `place` is the line of the program, such as ``in step (train.py:88)``.
+    """
 
     name: str
     operands: tuple[ArrayRecord, ...]
     result: tuple[ArrayRecord, ...]
     collectives: tuple[Collective, ...] = ()
     is_gathered: bool = False
+    place: str = field(default="", compare=False)
 
     @property
     def nbytes(self) -> int:
@@ -131,6 +135,14 @@ class Report:
     def nbytes(self) -> int:
         """Bytes sent by all devices."""
         return sum(operation.nbytes for operation in self.operations)
+
+    @property
+    def lines(self) -> dict[str, int]:
+        """Bytes sent by each line of the program, in descending order; lines that send nothing are left out."""
+        sent = Counter[str]()
+        for operation in self.operations:
+            sent[operation.place] += operation.nbytes
+        return {line: count for line, count in sent.most_common() if count}
 
     @property
     def seconds(self) -> float | None:

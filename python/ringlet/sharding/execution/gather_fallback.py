@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from ringlet.errors import GatherError, GatherWarning
-from ringlet.sharding.explain import record_operation
+from ringlet.sharding.explain import calling_frame, record_operation
 from ringlet.sharding.resharding.collective_record import Collective
 from ringlet.tpu.units import format_bytes
 
@@ -22,9 +21,6 @@ _is_strict: ContextVar[bool] = ContextVar("ringlet_sharding_strict", default=Fal
 # First message of each (function, file, line), which is reused: Python suppresses only repeated texts, and sizes may
 # differ.
 _messages: dict[tuple[str, str, int], str] = {}
-
-# Packages whose frames are skipped to find the calling line.
-_PASSED_OVER = ("ringlet.", "numpy.")
 
 
 @contextmanager
@@ -75,9 +71,7 @@ def record_gather(function_name: str, x: ShardedArray, *, is_asked_for: bool = F
 
 
 def _warn(function_name: str, x: ShardedArray, nbytes: int) -> None:
-    frame = sys._getframe(2)
-    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(_PASSED_OVER):
-        frame = frame.f_back
+    frame = calling_frame()
     file, line = frame.f_code.co_filename, frame.f_lineno
     message = _messages.setdefault((function_name, file, line), _gather_message(function_name, x, nbytes))
     registry = frame.f_globals.setdefault("__warningregistry__", {})

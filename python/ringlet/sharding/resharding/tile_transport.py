@@ -46,7 +46,7 @@ def _cross(group: DeviceGroup, transfers: Sequence[Transfer], what: str) -> None
     owner, member = group.owner, group.member
     assert member is not None
     # The bytes do not distinguish a sum from a maximum, so the barrier's name includes the purpose.
-    member.barrier(f"{what} ({_digest((owner, [(each.source, each.target) for each in transfers]))})")
+    member.barrier(f"sharded arrays, {what} ({_digest((owner, [(each.source, each.target) for each in transfers]))})")
     leaving: list[list[Array]] = [[] for _ in range(member.num_ranks)]
     coming: list[list[Array]] = [[] for _ in range(member.num_ranks)]
     for source, target, given, taken in transfers:

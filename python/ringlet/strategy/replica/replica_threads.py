@@ -195,8 +195,8 @@ class ReplicaThreadPool:
                 threads.claims.wait_finished(_PATIENCE_SECONDS)
             if running := threads.describe_running():
                 raise FailedPreconditionError(
-                    f"an earlier strategy.run or map has raised while {running}: this strategy is usable again once these "
-                    "replicas have returned. Wait for them, or create a new strategy"
+                    f"an earlier strategy.run or map has raised while {running}: this strategy is usable again once "
+                    "these replicas have returned. Wait for them, or create a new strategy"
                 )
             self._abandoned.remove(threads)
 

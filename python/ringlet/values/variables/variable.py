@@ -71,7 +71,10 @@ def create_variable(request: VariableRequest) -> Any:
     return create_plain(None, request)
 
 
-@without(**{name: f"variable.numpy().{name}" for name in "T astype copy max mean min ravel reshape sum".split()})
+_OF_ARRAYS = ("T", "astype", "copy", "max", "mean", "min", "ravel", "reshape", "sum")
+
+
+@without(**{name: f"variable.numpy().{name}" for name in _OF_ARRAYS})
 class Variable(SparseReader, ScatterNdUpdates, SpecProperties, metaclass=VariableType):
     """A mutable value (``tf.Variable``); in expressions it behaves like its value, an array.
 
