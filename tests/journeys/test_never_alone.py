@@ -130,6 +130,7 @@ def test_a_job_of_several_machines_is_refused(run):
         # TF_CONFIG, words of the last line
         ({"clusters": {"worker": ["a:1", "b:1"]}}, "'clusters' is unknown, the nearest key is 'cluster'"),
         ({"cluster": {"worker": ["a:1", "b:1"]}, "tasks": {}}, "'tasks' is unknown, the nearest key is 'task'"),
+        ({"cluster": {"master": ["a:1"]}, "task": {"type": "master", "index": 0}}, "the nearest is 'chief'. Corrected"),
         ({"workers": ["a:1", "b:1"]}, "the cluster is missing. TF_CONFIG, at $.workers"),
         ({"task": {"type": "worker", "index": 1}}, "a task is given without its cluster"),
     ],

@@ -66,6 +66,16 @@ def all_gather(*args):
             ["got (builtin_function_or_method, int, tuple)", "launch(fn, n, args="],
         ),
         (lambda: ringlet.launch(max(1, 2), 2), ValueError, ["2 is not callable", "args=(value,)), without calling"]),
+        (
+            ringlet.ParameterServerStrategy,
+            TypeError,
+            ["missing", "ParameterServerStrategy(ringlet.cluster_resolver.LocalClusterResolver(workers=2, ps=1))"],
+        ),
+        (
+            lambda: ringlet.cluster_resolver.LocalClusterResolver(num_workers=2, num_ps=1),
+            TypeError,
+            ["unexpected keyword argument 'num_workers'", "Write LocalClusterResolver(workers=2, ps=1)"],
+        ),
         (lambda: Dataset((X, Y)), TypeError, ["of type tuple", "Dataset.from_tensor_slices(arrays)"]),
     ],
 )

@@ -100,6 +100,8 @@ def _numbers(count: int) -> str:
 def _nearest(task_type: str) -> str | None:
     from difflib import get_close_matches  # imported here because only errors need it
 
+    if task_type.lower() == "master":  # TensorFlow 1's name
+        return "chief"
     return next(iter(get_close_matches(task_type.lower(), TASK_TYPES, n=1)), None)
 
 

@@ -18,6 +18,7 @@ from ringlet.cluster.resolvers.base_resolver import AddressResolver
 from ringlet.cluster.worker_job_key import task_name
 from ringlet.devices import visible_cores
 from ringlet.errors import InvalidArgumentError
+from ringlet.errors.exception_notes import with_usage
 from ringlet.ipc import Channel, LocalChannel
 from ringlet.ipc.deadline import Deadline
 from ringlet.ipc.job_environment import blas_threads, new_job_id
@@ -168,6 +169,7 @@ class LocalClusterResolver(AddressResolver):
     ('chief', 0)
     """
 
+    @with_usage("LocalClusterResolver(workers=2, ps=1)")
     def __init__(self, workers: int, ps: int, *, environment: Mapping[str, str] | None = None) -> None:
         self._workers = _count("workers", workers, MOST_PROCESSES - 2)
         self._ps = _count("ps", ps, MOST_PROCESSES - 1 - self._workers)

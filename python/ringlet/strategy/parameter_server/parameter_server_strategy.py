@@ -20,6 +20,7 @@ from ringlet.collectives import ReduceOp
 from ringlet.collectives.argument_parsing import shortened
 from ringlet.devices import canonicalize
 from ringlet.devices.device_strings import Device
+from ringlet.errors.exception_notes import with_usage
 from ringlet.strategy.api.extended import StrategyExtended
 from ringlet.strategy.api.one_device_strategy import OneDeviceExtended
 from ringlet.strategy.api.strategy import Strategy
@@ -74,6 +75,7 @@ class ParameterServerStrategy(Strategy):
     ParameterServerStrategy(workers=2, ps=1)
     """
 
+    @with_usage("ParameterServerStrategy(ringlet.cluster_resolver.LocalClusterResolver(workers=2, ps=1))")
     def __init__(
         self, cluster_resolver: ClusterResolver, variable_partitioner: Callable[..., Any] | None = None
     ) -> None:
