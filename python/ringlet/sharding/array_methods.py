@@ -249,11 +249,11 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
         return converted
 
     def matvec(self: Any, x: Any) -> Any:
-        """Return ``self @ x``: solvers of ``scipy.sparse.linalg`` accept an object with this method as the matrix."""
+        """Return ``self @ x``; solvers of ``scipy.sparse.linalg`` accept objects with this method."""
         return self @ x
 
     def rmatvec(self: Any, x: Any) -> Any:
-        """Return the product of the conjugate transpose with `x`."""
+        """Return ``self.T.conj() @ x``."""
         return self.T.conj() @ x
 
     def reshard(self: Any, sharding: Sharding | NamedSharding | PartitionSpec) -> ShardedArray:

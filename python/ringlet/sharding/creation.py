@@ -75,11 +75,10 @@ device_put = shard  # JAX's name of the function
 
 
 def refuse_sparse(value: Any) -> None:
-    """Raise TypeError for a sparse array of SciPy or of a similar library, which NumPy converts to one object."""
+    """Raise TypeError for a sparse array, which NumPy converts to one object."""
     if hasattr(type(value), "toarray"):
         raise TypeError(
-            f"the tiles of a sharded array are dense, got a sparse {type(value).__name__}: write array.toarray(), or "
-            "sparse @ x.numpy() for a plain result"
+            f"sharded arrays are dense, got a sparse {type(value).__name__}: write array.toarray(), or sparse @ x"
         )
 
 

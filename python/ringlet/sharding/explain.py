@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from types import FrameType
 from typing import Any, TypeVar, overload
 
-from ringlet.observe.stacks import described
 from ringlet.sharding.memory_modes import planning
 from ringlet.sharding.report import Operation, Report, array_records
 from ringlet.sharding.resharding.collective_record import Collective
@@ -29,9 +26,6 @@ class _Recorder:
         self.collectives: list[Collective] = []
         self.is_gathered = False
 
-
-# Packages whose frames are skipped to find the calling line.
-_PASSED_OVER = ("ringlet.", "numpy.")
 
 # None if no report is open; recording then costs one lookup. Replicas run in copies of their caller's context.
 _WATCH: ContextVar[_Recorder | None] = ContextVar("ringlet_sharding_watch", default=None)
@@ -141,14 +135,6 @@ def _recording() -> Iterator[Report]:
         report._partial.clear()
 
 
-def calling_frame() -> FrameType:
-    """Return the innermost frame of this thread outside Ringlet and NumPy."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(_PASSED_OVER):
-        frame = frame.f_back
-    return frame
-
-
 def is_recording() -> bool:
     """Return whether a report is open."""
     return _WATCH.get() is not None
@@ -168,14 +154,7 @@ def record_operation(
         watch.collectives.extend(collectives)
         watch.is_gathered |= is_gathered
         return
-    operation = Operation(
-        name,
-        array_records(operands),
-        array_records(result),
-        tuple(collectives),
-        is_gathered,
-        described(calling_frame()),
-    )
+    operation = Operation(name, array_records(operands), array_records(result), tuple(collectives), is_gathered)
     _record(watch, operation, result)
 
 
@@ -194,10 +173,7 @@ def recorded_as_one(name: str, operands: Any, work: Callable[[], T]) -> T:
     after = array_records(result)
     # Queries such as np.shape are not operations.
     if inside.collectives or inside.is_gathered or any(array.layout is not None for array in after):
-        operation = Operation(
-            name, before, after, tuple(inside.collectives), inside.is_gathered, described(calling_frame())
-        )
-        _record(outer, operation, result)
+        _record(outer, Operation(name, before, after, tuple(inside.collectives), inside.is_gathered), result)
     return result
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import html
+import sys
 import weakref
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from ringlet.observe.stacks import described
 from ringlet.sharding.layout.axis_names import array_text, placement_text
 from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.layout import Layout, Shape
@@ -55,6 +58,14 @@ def _each_record(value: Any) -> Iterable[ArrayRecord]:
         yield ArrayRecord(tuple(value.shape), str(value.dtype), layout, group)
 
 
+def calling_frame() -> FrameType:
+    """Return the innermost frame of this thread outside Ringlet and NumPy."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(("ringlet.", "numpy.")):
+        frame = frame.f_back
+    return frame
+
+
 @dataclass(frozen=True, repr=False)
 class Operation:
     """One operation on sharded arrays: operands as sharded before the call, collectives in execution order.
@@ -67,7 +78,7 @@ class Operation:
     result: tuple[ArrayRecord, ...]
     collectives: tuple[Collective, ...] = ()
     is_gathered: bool = False
-    place: str = field(default="", compare=False)
+    place: str = field(default_factory=lambda: described(calling_frame()), compare=False)
 
     @property
     def nbytes(self) -> int:

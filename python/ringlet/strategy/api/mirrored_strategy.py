@@ -106,13 +106,12 @@ class MirroredStrategy(Strategy):
 
 @functools.cache
 def _warn_if_each_worker_is_alone() -> None:
-    """Log once, in worker 0 of `ringlet run`, that no worker has read its rank, so that all do the same work."""
+    """Log once, in worker 0 of `ringlet run`, that all workers do the same work, if it has not read its rank."""
     workers = os.environ.get("WORLD_SIZE", "1") if "RINGLET_ATTEMPT" in os.environ else "1"
     if workers != "1" and os.environ.get("RANK") == "0" and "ringlet.cluster.environment" not in sys.modules:
         _log.warning(
-            "each of the %s workers runs this program by itself: the replicas of MirroredStrategy and of ringlet.map "
-            "are in one process. Write MultiWorkerMirroredStrategy() for replicas in all workers, or divide the work "
-            "by ringlet.rank() and ringlet.size()",
+            "each of the %s workers runs this program by itself: MirroredStrategy and map use one process. "
+            "Write MultiWorkerMirroredStrategy(), or divide the work by ringlet.rank() and ringlet.size()",
             workers,
         )
 
