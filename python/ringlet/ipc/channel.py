@@ -52,6 +52,13 @@ class Channel(Protocol):
     peer: str
     """Name of the peer in messages."""
 
+    is_remote: bool
+    """Whether the peer may be on another host, to which no descriptors can be sent."""
+
+    @property
+    def was_closed_here(self) -> bool:
+        """Whether this process, or the parent that it was forked from, has closed the channel."""
+
     def send(self, header: bytes, buffers: Sequence[Buffer] = (), descriptors: Sequence[OpenFile] = ()) -> None:
         """Send a message; block until all of it is written.
 

@@ -1,11 +1,10 @@
-"""Unix channel: a channel between processes of one machine, over a stream socket."""
+"""Unix channel: a channel over a stream socket, between processes of one machine or, without descriptors, over TCP."""
 
 from __future__ import annotations
 
 import collections
 import contextlib
 import errno
-import math
 import os
 import select
 import socket
@@ -16,7 +15,6 @@ from collections.abc import Generator, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ringlet.errors import DeadlineExceededError
 from ringlet.ipc.channel import Buffer, ChannelClosed, Message, OpenFile
 from ringlet.ipc.frames import HEAD_BYTES, MOST_DESCRIPTORS, BadFrame, Head, frame_start, read_sizes
 from ringlet.ipc.unix_sockets import (
@@ -34,19 +32,19 @@ _PARTS = 512  # buffers per sendmsg() call; the limit is IOV_MAX = 1024
 _DESCRIPTOR_SPACE = descriptor_space(MOST_DESCRIPTORS)
 _RETRY_SECONDS = 0.002
 _GONE = "has closed its connection"
+_CLOSED_HERE = "is not connected: the channel was closed by this process"
 
 
 class LocalChannel:
-    """A connection to one process of this machine; implements `Channel`.
+    """A connection to one process, of this machine unless `is_remote`; implements `Channel`.
 
-    It owns `connection`, a stream socket whose other end belongs to another `LocalChannel`. `send` waits up to
-    `timeout_seconds` for the peer to read.
+    It owns `connection`, a stream socket whose other end belongs to another `LocalChannel`.
     """
 
-    def __init__(self, connection: socket.socket, peer: str, timeout_seconds: float = math.inf) -> None:
+    def __init__(self, connection: socket.socket, peer: str) -> None:
         self.peer = peer
-        self._timeout_seconds = timeout_seconds
         self._connection = close_in_children(connection)
+        self.is_remote = connection.family != socket.AF_UNIX
         connection.setblocking(False)
         self._reader = FrameReader(_MOST_BYTES)
         self._descriptors: collections.deque[int] = collections.deque()
@@ -73,6 +71,19 @@ class LocalChannel:
         return True
 
     @property
+    def was_closed_here(self) -> bool:
+        """Whether this process, or the parent that it was forked from, has closed the channel."""
+        return self.fileno() < 0 and self._closed in (None, _CLOSED_HERE)
+
+    @property
+    def ending(self) -> str:
+        """Why the channel was closed, or is about to be, as a predicate about the peer."""
+        with contextlib.suppress(OSError):  # it was closed
+            if number := self._connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                return _reason(OSError(number, os.strerror(number)))
+        return self._closed or _GONE
+
+    @property
     def leads_to_this_process(self) -> bool:
         """Whether the peer is this process, as reported by the kernel."""
         return credentials(self._connection)[0] == os.getpid()
@@ -82,18 +93,10 @@ class LocalChannel:
         return self._connection.fileno()
 
     def send(self, header: bytes, buffers: Sequence[Buffer] = (), descriptors: Sequence[OpenFile] = ()) -> None:
-        """Send a message; block until all of it is written. After a DeadlineExceededError the channel is closed."""
+        """Send a message; block until all of it is written."""
         mine = self._post(header, buffers, descriptors)
-        ends_at = time.monotonic() + self._timeout_seconds
         while mine.parts:
-            left = ends_at - time.monotonic()
-            if left <= 0:
-                self._fail("has not read")
-                raise DeadlineExceededError(
-                    f"{self.peer} has not read its messages for {self._timeout_seconds:g} s: check whether its process "
-                    "is stopped"
-                )
-            self._wait(select.POLLOUT, left)
+            self._wait(select.POLLOUT)
             self.flush()
 
     def post(self, header: bytes, buffers: Sequence[Buffer] = (), descriptors: Sequence[OpenFile] = ()) -> bool:
@@ -110,7 +113,7 @@ class LocalChannel:
     def receive(self) -> Message:
         """Return the next message; block until it has arrived."""
         while (message := self.poll()) is None:
-            self._wait(select.POLLIN, math.inf)
+            self._wait(select.POLLIN)
         return message
 
     def poll(self) -> Message | None:
@@ -126,7 +129,7 @@ class LocalChannel:
 
     def close(self) -> None:
         """Close the connection, idempotently."""
-        self._fail("is not connected: the channel was closed by this process")
+        self._fail(_CLOSED_HERE)
 
     # --- system calls -------------------------------------------------------------------------------------------------
 
@@ -190,12 +193,12 @@ class LocalChannel:
             if not outbox[0].parts:
                 outbox.popleft()
 
-    def _wait(self, events: int, seconds: float) -> None:
+    def _wait(self, events: int) -> None:
         self._check_open()
         poll = select.poll()
         try:
             poll.register(self._connection, events)
-            poll.poll(None if math.isinf(seconds) else math.ceil(seconds * 1000))
+            poll.poll()
         except (OSError, ValueError):  # the channel was closed concurrently
             self._check_open()
 

@@ -1,0 +1,111 @@
+"""Authenticated TCP: connections between hosts whose two ends have proved to each other that they know a secret.
+
+Before the proof of the peer is verified, exactly 72 bytes of it are read, and nothing is decoded. Each end sends
+
+    8 bytes     the version of this protocol
+    32 bytes    a random challenge
+    32 bytes    HMAC-SHA256, keyed with the secret, of its role and both challenges
+
+and then one JSON object of at most 64 KiB. The bytes that follow are neither authenticated nor encrypted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import json
+import secrets
+import socket
+from typing import Any
+
+from ringlet.ipc.deadline import Deadline
+from ringlet.ipc.unix_sockets import close_in_children
+
+_PROTOCOL = b"ringlet1"
+_CHALLENGE_BYTES = _PROOF_BYTES = 32
+_MOST_JSON_BYTES = 1 << 16
+_BACKLOG = 128
+# Time after which the kernel closes a connection whose peer does not acknowledge data or probes. A peer that does not
+# read for so long, while its buffers are full, is given up too.
+LOSS_SECONDS = 5
+_KEEPALIVE = {"TCP_KEEPIDLE": 2, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": LOSS_SECONDS - 2}
+_OPTIONS = {"TCP_NODELAY": 1, **_KEEPALIVE, "TCP_USER_TIMEOUT": 1000 * LOSS_SECONDS}
+
+
+class NotAuthentic(Exception):
+    """The peer does not know the secret, or does not speak this protocol; the text is a predicate about it."""
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on a TCP port: at `host` if it is an IP address, else on all interfaces.
+
+    The name of a host may resolve to a loopback address there, which other hosts cannot reach.
+    """
+    if host == "localhost" or host.replace(".", "").isdecimal() or ":" in host:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return close_in_children(socket.create_server((host, port), family=family, backlog=_BACKLOG))
+    is_dual = socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if is_dual else socket.AF_INET
+    server = socket.create_server(("", port), family=family, backlog=_BACKLOG, dualstack_ipv6=is_dual)
+    return close_in_children(server)
+
+
+def connect(host: str, port: int, seconds: float) -> socket.socket:
+    """Return a connection to a TCP port; raise OSError if there is none within some seconds."""
+    connection = close_in_children(socket.create_connection((host, port), seconds))
+    if connection.getsockname() == connection.getpeername():  # a port of this machine that was free met itself
+        connection.close()
+        raise ConnectionRefusedError("Connection refused")
+    return connection
+
+
+def authenticate(connection: socket.socket, secret: bytes, is_client: bool, deadline: Deadline) -> None:
+    """Prove to the peer that this process knows the secret, and verify its proof.
+
+    Raises NotAuthentic, or OSError if the peer closes the connection or does not answer in time.
+    """
+    for name, value in _OPTIONS.items():
+        with contextlib.suppress(AttributeError):  # the system does not have all of them
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    mine = secrets.token_bytes(_CHALLENGE_BYTES)
+    _write(connection, _PROTOCOL + mine, deadline)
+    if _read(connection, len(_PROTOCOL), deadline) != _PROTOCOL:
+        raise NotAuthentic("is not a task of a ringlet cluster, or has another version of ringlet")
+    other = _read(connection, _CHALLENGE_BYTES, deadline)
+    challenges = mine + other if is_client else other + mine
+    proofs = [hmac.digest(secret, role + challenges, "sha256") for role in (b"server", b"client")]
+    _write(connection, proofs[is_client], deadline)
+    if not hmac.compare_digest(_read(connection, _PROOF_BYTES, deadline), proofs[not is_client]):
+        raise NotAuthentic("has another RINGLET_SECRET: set the same value for all tasks")
+
+
+def send_object(connection: socket.socket, value: dict[str, Any], deadline: Deadline) -> None:
+    """Send a JSON object."""
+    data = json.dumps(value).encode("ascii")
+    _write(connection, len(data).to_bytes(4, "little") + data, deadline)
+
+
+def receive_object(connection: socket.socket, deadline: Deadline) -> dict[str, Any]:
+    """Return a JSON object of an authenticated peer; raise NotAuthentic if its data is not one."""
+    length = int.from_bytes(_read(connection, 4, deadline), "little")
+    with contextlib.suppress(ValueError, RecursionError):
+        if length <= _MOST_JSON_BYTES and isinstance(value := json.loads(_read(connection, length, deadline)), dict):
+            return value
+    raise NotAuthentic("has sent data that is not a message of ringlet")
+
+
+def _write(connection: socket.socket, data: bytes, deadline: Deadline) -> None:
+    connection.settimeout(max(deadline.left(60.0), 0.001))  # 0 would mean non-blocking
+    connection.sendall(data)
+
+
+def _read(connection: socket.socket, count: int, deadline: Deadline) -> bytes:
+    data = b""
+    while len(data) < count:
+        connection.settimeout(max(deadline.left(60.0), 0.001))
+        received = connection.recv(count - len(data))
+        if not received:
+            raise ConnectionResetError("the connection was closed during the handshake")
+        data += received
+    return data
