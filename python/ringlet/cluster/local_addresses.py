@@ -12,10 +12,11 @@ _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 def host_of(address: str) -> str:
     """Return the host of an address, without its port and in lower case."""
-    return _host_and_port(address)[0]
+    return host_and_port(address)[0]
 
 
-def _host_and_port(address: str) -> tuple[str, str]:
+def host_and_port(address: str) -> tuple[str, str]:
+    """Return the host of an address in lower case, and its port, which may be empty."""
     text = str(address).strip().rpartition("//")[2].lower()
     host, _, port = text[1:].partition("]") if text.startswith("[") else text.partition(":")
     return (text, "") if not text.startswith("[") and ":" in port else (host, port.removeprefix(":"))
@@ -23,7 +24,7 @@ def _host_and_port(address: str) -> tuple[str, str]:
 
 def canonical_address(address: str) -> str:
     """Return ``localhost:port`` if an address reaches that port of this machine; otherwise return the address."""
-    host, port = _host_and_port(address)
+    host, port = host_and_port(address)
     return f"localhost:{port}" if _is_localhost(host) else address
 
 
@@ -44,6 +45,12 @@ def foreign_addresses(addresses: Sequence[str], own: str) -> list[str]:
         if host not in known:
             known[host] = _is_here(host)
     return [address for address in addresses if not known[host_of(address)]]
+
+
+def resolves_elsewhere(addresses: Sequence[str]) -> list[str]:
+    """Return the addresses whose hosts are known, and are other machines."""
+    foreign = {host for host in map(host_of, addresses) if not _is_here(host) and _resolved(host)}
+    return [address for address in addresses if host_of(address) in foreign]
 
 
 def _is_here(host: str) -> bool:

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from ringlet.cluster.cluster_spec import ClusterSpec
 from ringlet.cluster.registration import Registration, RegistrationServer, ServersJob
+from ringlet.cluster.remote_tasks import RemoteCluster, RemoteTasks
 from ringlet.cluster.resolvers.base_resolver import ClusterResolver
 from ringlet.cluster.resolvers.local_resolver import LocalCluster, LocalClusterResolver
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError
@@ -24,9 +25,11 @@ _log = logging.getLogger(__name__)
 
 
 def start_tasks(resolver: ClusterResolver, timeout_seconds: float) -> Tasks:
-    """Start the processes of a `LocalClusterResolver`; for other clusters, wait until all tasks have registered."""
+    """Start the processes of a `LocalClusterResolver`; for other clusters, wait until all tasks are connected."""
     if isinstance(resolver, LocalClusterResolver):
         return resolver.start()
+    if (cluster := RemoteCluster.of(resolver.cluster_spec())) is not None:
+        return RemoteTasks(cluster, timeout_seconds)
     return RegisteredTasks(resolver.cluster_spec(), os.environ.get("RINGLET_JOB_ID", ""), timeout_seconds)
 
 
@@ -78,7 +81,7 @@ class RegisteredTasks:
         return [self._registrations[self._job.rank_of(task)].channel for task in self._job.tasks if task[0] == job]
 
 
-Tasks: TypeAlias = LocalCluster | RegisteredTasks
+Tasks: TypeAlias = LocalCluster | RegisteredTasks | RemoteTasks
 
 
 def _close(registrations: _Registrations, server: RegistrationServer, pid: int) -> None:
