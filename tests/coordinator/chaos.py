@@ -53,7 +53,7 @@ class Round:
         self.chance = random.Random(f"{seed} {event}")
         self.event = event
         self.num_workers, self.num_ps = self.chance.randint(1, 3), self.chance.randint(1, 2)
-        self.spring, self.servers = None, None
+        self.spring, self.servers, self.is_remote = None, None, False
         self.strategy = self._new_strategy()
         with self.strategy.scope():
             self.counts = ringlet.Variable(np.zeros((CALLS, 3)))
@@ -68,9 +68,14 @@ class Round:
     def _new_strategy(self) -> ringlet.ParameterServerStrategy:
         """Create a strategy whose tasks are interpreters, forks, which start faster, or separately started servers."""
         # Forks and servers end with their connection: not while they are stopped.
-        kinds = ["interpreters"] if self.event in _ONLY_INTERPRETERS else ["interpreters", "forks", "servers"]
-        kind = self.chance.choice(kinds if self.event != "kill coordinator" else ["interpreters", "servers"])
-        if kind == "servers":
+        # Functions that use variables of a stopped server by messages wait for its answer.
+        remote = ["remote"] * (self.event != "stall ps")
+        kinds = ["interpreters"] if self.event in _ONLY_INTERPRETERS else ["interpreters", "forks", "servers", *remote]
+        kind = self.chance.choice(kinds if self.event != "kill coordinator" else ["interpreters", "servers", "remote"])
+        if kind == "remote":
+            os.environ["RINGLET_SECRET"] = "a secret of this round"
+            self.is_remote = True
+        if kind in ("servers", "remote"):
             self.servers = Servers(self.num_workers, self.num_ps)
             resolver = ringlet.cluster_resolver.SimpleClusterResolver(self.servers.spec, task_type="chief", task_id=0)
             return ringlet.ParameterServerStrategy(resolver)
@@ -199,9 +204,13 @@ class Round:
         """Return the fault of the error about a lost parameter server, and of later calls."""
         # Of a server, which is not a child of this process, the system does not tell how it ended.
         reason = error.reason if self.servers is None else "was killed by SIGKILL (signal 9)"
+        name = f"/job:ps/task:{self.victim}"
+        if self.is_remote:
+            name += f" at localhost:{30000 + self.victim}"
+            reason = reason if error.reason == "has closed its connection" else error.reason
         if error.task_index != self.victim or reason != "was killed by SIGKILL (signal 9)":
             return f"blamed parameter server {error.task_index}, not {self.victim}: {error}"
-        if f"parameter server {self.victim} (/job:ps/task:{self.victim}, pid " not in str(error):
+        if f"parameter server {self.victim} ({name}, pid " not in str(error):
             return f"does not name the parameter server: {error}"
         for call in (self.coordinator.join, self.coordinator.done, lambda: self.coordinator.schedule(os.getpid)):
             try:
@@ -211,7 +220,10 @@ class Round:
                     return f"{error!r}, and later {later!r}"
             else:
                 return f"{call} returned after the loss"
-        found = np.asarray(self.counts)
+        try:
+            found = np.asarray(self.counts)
+        except PSUnavailableError as later:
+            return "" if self.is_remote else f"cannot be read: {later!r}"
         return "" if (found == found[:, :1]).all() else "a row is half written"
 
 

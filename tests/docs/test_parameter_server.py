@@ -101,6 +101,13 @@ PROGRAMS = {
     "A server does not start": CLUSTER
     + "strategy = ringlet.ParameterServerStrategy(resolver('chief', **cluster))\n"
     + "with strategy.scope(): ringlet.Variable(1)\n",
+    "The secret is missing": CLUSTER
+    + "cluster['ps'] = ['198.51.100.7:2222']\nringlet.Server(cluster, job_name='worker', task_index=0)\n",
+    "The secrets differ": CLUSTER
+    + "import os; os.environ['RINGLET_SECRET'] = 'the secret of the worker'\n"
+    + "cluster['worker'] = ['localhost:2221']; ringlet.Server(cluster, job_name='worker', task_index=0)\n"
+    + "os.environ['RINGLET_SECRET'] = 'the secret of the coordinator'\n"
+    + "with ringlet.ParameterServerStrategy(resolver('chief', **cluster)).scope(): ringlet.Variable(1)\n",
     "The coordinator does not start": CLUSTER + "ringlet.Server(cluster, job_name='worker', task_index=0).join()\n",
 }
 

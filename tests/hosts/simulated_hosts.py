@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -67,6 +68,11 @@ class Hosts:
         hosts = ",".join(f"{address}:{count}" for address, count in zip(self.addresses, slots, strict=True))
         command = [sys.executable, "-m", "ringlet", "run", "--hosts", hosts, *program]
         return self.start_command(self._hosts.on_first(command))
+
+    def start_on(self, host: int, program: Sequence[str], **variables: str) -> subprocess.Popen[str]:
+        """Start a Python program on one host."""
+        words = ["env", *(f"{name}={value}" for name, value in variables.items()), sys.executable, *program]
+        return self.start_command([str(self.folder / "agent"), self.addresses[host], shlex.join(words)])
 
     def start_command(self, command: Sequence[str]) -> subprocess.Popen[str]:
         process = subprocess.Popen(

@@ -10,7 +10,7 @@ because it is sent even while a function runs.
     MAKE     resource, (function, arguments) + buffers  MADE      resource
     HOLD     resource, pickle + buffers                 NOT_MADE  resource, Failure
     FETCH    resource                                   FETCHED   resource, pickle + buffers
-    TABLE    variable + its descriptor                  UNFETCHED resource, Failure
+    TABLE    variable, server or + its descriptor       UNFETCHED resource, Failure
     FORGET   -, (kind, number) pairs                    RETURNED  -, calls that were not begun
     ENTER    -, pickle of the strategy
     RECALL   -, answered by RETURNED                    READY     -

@@ -6,26 +6,34 @@ import dataclasses
 import logging
 import os
 import threading
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ringlet.cluster import ClusterDef, ClusterResolver, ClusterSpec, ServerDef, ServersJob
 from ringlet.cluster.registration import Task, register
+from ringlet.cluster.remote_tasks import RemoteCluster, RemoteTasks, TaskListener
 from ringlet.cluster.worker_job_key import task_name
 from ringlet.collectives.timeouts import resolve_timeout
-from ringlet.coordinator.task_main import serve
+from ringlet.coordinator.task_main import serve, serve_tables
 from ringlet.errors import ClusterConfigError, DeadlineExceededError, FailedPreconditionError, NotFoundError
+from ringlet.ipc import LocalChannel
 from ringlet.ipc.deadline import Deadline
+from ringlet.strategy.parameter_server.parameter_server_client import ParameterServers
+from ringlet.values.variables.table_server import TableServer
 
 _log = logging.getLogger(__name__)
 _SERVING = ("worker", "ps")
+# Maximum time for connecting a worker to the parameter servers, which have started before.
+_CONNECT_SECONDS = 10.0
 
 
 class Server:
     """A task of a cluster in this process, which serves a coordinator (``tf.distribute.Server``).
 
     The server waits in a thread for the coordinator: the process that creates a ``ParameterServerStrategy`` with the
-    same cluster. Both must be on one machine. The cluster and ``RINGLET_JOB_ID`` identify the connection; addresses are
-    names only.
+    same cluster and ``RINGLET_JOB_ID``. If the environment has ``RINGLET_SECRET``, which a cluster of several hosts
+    needs, the server listens at the address of its task; otherwise all are on one machine, and addresses are names.
 
     Parameters
     ----------
@@ -51,7 +59,9 @@ class Server:
     ValueError
         If the task is ambiguous.
     ClusterConfigError
-        If the task is not in the cluster.
+        If the task is not in the cluster; or if ``RINGLET_SECRET`` is missing or too short.
+    OSError
+        If the server cannot listen at its address.
     NotFoundError
         If the protocol is not ``"grpc"``.
 
@@ -81,6 +91,7 @@ class Server:
         self._error: BaseException | None = None
         self._is_joined = False
         self._thread: threading.Thread | None = None
+        self._listener: TaskListener | None = None  # in clusters of several hosts
         if start:
             self.start()
 
@@ -117,8 +128,15 @@ class Server:
         No effect for tasks other than workers and parameter servers, or if the cluster lacks either.
         """
         if self._thread is None and self._task[0] in _SERVING and all(job in self._spec.jobs for job in _SERVING):
-            job = ServersJob.of(self._spec, os.environ.get("RINGLET_JOB_ID", ""))
-            self._thread = threading.Thread(target=self._run, args=(job,), name="ringlet-server", daemon=True)
+            if (cluster := RemoteCluster.of(self._spec)) is not None:
+                tables = TableServer()
+                self._listener = TaskListener(cluster, self._task, partial(serve_tables, tables))
+                connect = partial(_connect_servers, cluster, self._task)
+                run = partial(self._run, self._listener.coordinator, tables, connect)
+            else:
+                job = ServersJob.of(self._spec, os.environ.get("RINGLET_JOB_ID", ""))
+                run = partial(self._run, partial(register, job, self._task))
+            self._thread = threading.Thread(target=run, name="ringlet-server", daemon=True)
             self._thread.start()
 
     def join(self) -> None:
@@ -142,13 +160,13 @@ class Server:
         if self._error is not None:
             raise self._error.with_traceback(None)
 
-    def _run(self, job: ServersJob) -> None:
+    def _run(self, wait_for_coordinator: Callable[[Deadline], LocalChannel], *resources: Any) -> None:
         has_served = False
         try:
             while True:
-                channel = register(job, self._task, Deadline.after(self._timeout_seconds))
+                channel = wait_for_coordinator(Deadline.after(self._timeout_seconds))
                 is_last = not channel.leads_to_this_process
-                serve(channel, *self._task)
+                serve(channel, *self._task, *resources)
                 if is_last:
                     return
                 has_served = True
@@ -158,6 +176,13 @@ class Server:
             self._error = error
             if not self._is_joined:  # logged, because join() may never be called
                 _log.error("%s: %s", task_name(*self._task), error)
+        finally:
+            if self._listener is not None:
+                self._listener.close()
+
+
+def _connect_servers(cluster: RemoteCluster, worker: Task) -> ParameterServers:
+    return ParameterServers(RemoteTasks(cluster, _CONNECT_SECONDS, jobs=("ps",), name=cluster.name_of(worker)))
 
 
 def _server_def(given: Any, job_name: str | None, task_index: int | None, protocol: str | None) -> ServerDef:
@@ -205,5 +230,5 @@ def _check(spec: ClusterSpec, job_name: Any, task_index: Any, protocol: str) -> 
     if protocol != "grpc":
         raise NotFoundError(
             f"No server factory registered for protocol {protocol!r}: omit protocol, or pass 'grpc'. The protocol does "
-            "not affect how processes of one machine connect"
+            "not affect how processes connect"
         )

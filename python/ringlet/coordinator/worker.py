@@ -26,6 +26,7 @@ from ringlet.ipc.pickle_codec import Unsendable
 from ringlet.ipc.pickle_diagnostics import named
 from ringlet.ipc.remote_exception import Failure, failure_of
 from ringlet.observe.stacks import rank_stacks
+from ringlet.strategy.parameter_server.parameter_server_client import ParameterServers, RemoteTable
 from ringlet.values import Variable
 from ringlet.values.variables.sharded_variable import ShardedVariable
 from ringlet.values.variables.table_variable import attach_table, forget_tables
@@ -46,9 +47,13 @@ class Worker:
     Functions run in the main thread if it calls `run`.
     """
 
-    def __init__(self, channel: Channel, index: int) -> None:
+    def __init__(
+        self, channel: Channel, index: int, connect_servers: Callable[[], ParameterServers] | None = None
+    ) -> None:
         self._channel = channel
         self._index = index
+        self._connect_servers = connect_servers
+        self._servers: ParameterServers | None = None  # of other hosts
         self._pid = os.getpid()
         self._inbox: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
         self._lock = threading.Lock()  # guards the reports
@@ -284,14 +289,20 @@ class Worker:
             self._report(Reply.FETCHED, item.number, header, buffers)
 
     def _attach(self, item: Item) -> None:
-        for descriptor in item.descriptors:
-            try:
-                attach_table(item.number, descriptor)
-                self._variables.add(item.number)
-            except Exception as error:  # stored, and raised by functions that use the variable
-                self._unusable[item.number] = error
-            finally:
+        try:
+            attach_table(item.number, item.descriptors[0] if item.descriptors else self._remote_table(item))
+            self._variables.add(item.number)
+        except Exception as error:  # stored, and raised by functions that use the variable
+            self._unusable[item.number] = error
+        finally:
+            for descriptor in item.descriptors:
                 os.close(descriptor)
+
+    def _remote_table(self, item: Item) -> RemoteTable:
+        if self._servers is None:
+            assert self._connect_servers is not None
+            self._servers = self._connect_servers()
+        return RemoteTable(self._servers, item.content, item.number)
 
     def _forget(self, item: Item) -> None:
         for kind, number in item.content:

@@ -227,7 +227,8 @@ class WorkerConnection:
         """Send the variables and values that a payload refers to, unless the worker has them."""
         for variable in payload.variables:
             if not self._has("variable", variable.table_key, variable):
-                self._add(Command.TABLE, variable.table_key, file=variable)
+                index = variable.server_index
+                self._add(Command.TABLE, variable.table_key, index, file=variable if index is None else None)
         for values in payload.values:
             value = values._values[self.index]
             if not value._stays_there and not self._has("value", value._number, value):

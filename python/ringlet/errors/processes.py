@@ -110,7 +110,8 @@ class WorkerLostError(UnavailableError):
 class PSUnavailableError(UnavailableError):
     """The process of a parameter server has exited, which ends the job.
 
-    Every later call of the coordinator raises this error; variables can still be read and saved. Start the job again.
+    Every later call of the coordinator raises this error. On one machine, variables can still be read and saved. Start
+    the job again.
 
     Attributes
     ----------

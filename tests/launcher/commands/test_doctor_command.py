@@ -85,12 +85,12 @@ def test_every_check_and_the_self_test_in_a_container_without_a_terminal():
 
 
 def test_garbage_in_variables_is_shown_with_its_remedy():
-    done = run("--no-self-test", environ={"TF_CONFIG": "{bad", "RINGLET_JOB_ID": "\udcff"})
+    done = run("--no-self-test", environ={"TF_CONFIG": "{bad", "RINGLET_JOB_ID": "\udcff", "RINGLET_SECRET": "x7"})
     assert done.returncode == 1
     assert done.stderr == ""
     assert "problem  cluster        ClusterConfigError" in done.stdout
     assert "For example: TF_CONFIG=" in " ".join(done.stdout.split())
-    assert "RINGLET_JOB_ID=\\udcff" in done.stdout
+    assert "RINGLET_JOB_ID=\\udcff RINGLET_SECRET=***" in done.stdout
 
 
 @pytest.mark.parametrize(

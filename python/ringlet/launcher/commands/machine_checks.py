@@ -276,7 +276,7 @@ def _torch(_: Facts) -> Line:
 
 
 def _shown(environ: Mapping[str, str], names: Iterable[str]) -> str:
-    given = ((name, environ[name]) for name in names if name in environ)
+    given = ((name, "***" if name == "RINGLET_SECRET" else environ[name]) for name in names if name in environ)
     return " ".join(f"{name}={text[:_LONGEST_VALUE]}{'...' * (len(text) > _LONGEST_VALUE)}" for name, text in given)
 
 

@@ -15,7 +15,7 @@ import select
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 from ringlet import _core
 from ringlet.cluster import ClusterResolver, start_tasks
@@ -30,17 +30,60 @@ from ringlet.values.variables.table_storage import TableForm, TableStorage, new_
 
 _log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+# A message, and the reply that it holds.
+_Answer: TypeAlias = tuple[Message, tuple[Any, ...]]
+
 # Free file descriptors for a new table: one in the message, one to keep, and some for other threads.
 _SPARE_FILES = 8
 
 
+class RemoteTable:
+    """A table on a parameter server of another host, with methods of `_core.Table`.
+
+    Each call is one request, which the server executes once; a call that raises an error may still have an effect.
+    """
+
+    __slots__ = ("_key", "_servers", "index")
+
+    def __init__(self, servers: ParameterServers, index: int, key: int) -> None:
+        self._servers, self.index, self._key = servers, index, key
+
+    def read(self, begin: int = 0, end: int | None = None, out: Any = None) -> Any:
+        """Return rows, or copy them to `out`."""
+        rows = self._call("read", begin, end)
+        if out is None:
+            return rows
+        out[...] = rows
+        return out
+
+    def gather(self, indices: Any) -> Any:
+        """Return a row for each index."""
+        return self._call("gather", indices)
+
+    def update(self, op: int, value: Any) -> None:
+        """Change all rows."""
+        self._call("update", op, value)
+
+    def scatter(self, op: int, indices: Any, values: Any) -> None:
+        """Change some rows."""
+        self._call("scatter", op, indices, values)
+
+    def _call(self, method: str, *arguments: Any) -> Any:
+        return self._servers.ask(self.index, (method, self._key, *arguments))[1]
+
+
 class ParameterServers:
-    """Creates tables on the parameter servers of a cluster; thread-safe. No other object communicates with them."""
+    """Creates tables on the parameter servers of a cluster, and accesses those of other hosts; thread-safe.
+
+    No other object communicates with the servers.
+    """
 
     def __init__(self, tasks: Any) -> None:
         self.tasks = tasks
         self._loss: tuple[str, int, str] | None = None
-        self._lock = threading.Lock()
+        # Held during a request and its reply.
+        self._locks = [threading.Lock() for _ in tasks.ps]
         # For each parameter server, the keys of tables whose variables were freed; appended by finalizers.
         self._freed: list[collections.deque[int]] = [collections.deque() for _ in tasks.ps]
         self._numbers = itertools.count()  # ids of requests
@@ -61,7 +104,8 @@ class ParameterServers:
         """
         key = new_table_key()
         try:
-            storage = TableStorage(key, _uninterrupted(self._new_table, index, key, form), form, array_type)
+            table = _uninterrupted(self._new_table, index, key, form)
+            storage = TableStorage(key, table or RemoteTable(self, index, key), form, array_type)
         except BaseException:  # free the table, which the server may have created
             self._freed[index].append(key)
             raise
@@ -69,15 +113,36 @@ class ParameterServers:
         weakref.finalize(storage, self._freed[index].append, key).atexit = False
         return storage
 
-    def _new_table(self, index: int, key: int, form: TableForm) -> _core.Table:
-        with self._lock:
-            _reserve_files()
-            self._free_tables(index)
-            (descriptor,) = self._ask(index, ("create", key, *form.stored_as_text())).descriptors
+    def ask(self, index: int, request: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Send a request to a parameter server, and return its reply.
+
+        Raises PSUnavailableError if this server has exited, and FailedPreconditionError if the cluster was stopped.
+        """
+        _, reply = _uninterrupted(self._locked, index, self._ask, index, request)
+        return reply
+
+    def _locked(self, index: int, call: Callable[..., _Answer], *args: Any) -> _Answer:
+        if self.tasks.ps[index].fileno() < 0:  # also in a forked child, where a lock may never be released
+            raise self.mark_lost(index)
+        with self._locks[index]:
+            return call(*args)
+
+    def _new_table(self, index: int, key: int, form: TableForm) -> _core.Table | None:
+        if (lost := self.lost) is not None:
+            raise lost
+        message, _ = self._locked(index, self._ask_for_table, index, key, form)
+        if not message.descriptors:  # on another host
+            return None
+        (descriptor,) = message.descriptors
         try:
             return _core.Table(descriptor)
         finally:
             os.close(descriptor)
+
+    def _ask_for_table(self, index: int, key: int, form: TableForm) -> _Answer:
+        _reserve_files()
+        self._free_tables(index)
+        return self._ask(index, ("create", key, *form.stored_as_text()))
 
     def _free_tables(self, index: int) -> None:
         """Send a parameter server the keys of tables to free; the caller holds the lock."""
@@ -89,26 +154,25 @@ class ParameterServers:
 
     def mark_lost(self, index: int) -> PSUnavailableError | FailedPreconditionError:
         """Record that a parameter server has exited; return the error of the first recorded loss."""
+        channel = self.tasks.ps[index]
         if self._loss is None:
-            reason = self.tasks.ending_of("ps", index) or "has closed its connection"
-            # If all channels are closed, this process has stopped the cluster; no server was lost.
-            if all(channel.fileno() < 0 for channel in (*self.tasks.ps, *self.tasks.workers)):
+            if channel.was_closed_here:  # this process has stopped the cluster; no server was lost
                 return _stopped()
-            self._loss = (
-                f"parameter server {index} ({task_name('ps', index)}, pid {self.tasks.pid_of('ps', index)}) {reason}: "
-                "the job has failed. Its variables can still be read and saved; create a new strategy to continue",
-                index,
-                reason,
+            reason = self.tasks.ending_of("ps", index) or "has closed its connection"
+            name = channel.peer if channel.is_remote else task_name("ps", index)
+            values = (
+                "The values of its variables are lost. Start the job again, from a checkpoint"
+                if channel.is_remote
+                else "Its variables can still be read and saved; create a new strategy to continue"
             )
+            pid = self.tasks.pid_of("ps", index)
+            text = f"parameter server {index} ({name}, pid {pid}) {reason}: the job has failed. {values}"
+            self._loss = text, index, reason
         return PSUnavailableError(*self._loss)
 
-    def _ask(self, index: int, request: tuple[Any, ...]) -> Message:
+    def _ask(self, index: int, request: tuple[Any, ...]) -> _Answer:
         """Send a request to a parameter server and wait for its reply; the caller holds the lock."""
-        if (lost := self.lost) is not None:
-            raise lost
         channel = self.tasks.ps[index]
-        if channel.fileno() < 0:
-            raise _stopped()
         number = next(self._numbers)
         try:
             channel.send(*pack((number, request)))
@@ -117,14 +181,14 @@ class ParameterServers:
             raise self.mark_lost(index) from error
         if reply[0] == "failed":
             raise exception_of(reply[1], task_name("ps", index))
-        return message
+        return message, reply
 
 
-def _uninterrupted(call: Callable[..., _core.Table], *args: Any) -> _core.Table:
+def _uninterrupted(call: Callable[..., T], *args: Any) -> T:
     """Call a function in a thread other than the main thread, so that no signal handler interrupts a message."""
     if threading.current_thread() is not threading.main_thread():
         return call(*args)
-    future: concurrent.futures.Future[_core.Table] = concurrent.futures.Future()
+    future: concurrent.futures.Future[T] = concurrent.futures.Future()
     threading.Thread(target=_fulfil, args=(future, call, args), name="ringlet-table", daemon=True).start()
     try:
         return future.result()
@@ -145,7 +209,7 @@ def _stopped() -> FailedPreconditionError:
     )
 
 
-def _reply_to(number: int, channel: Channel, deadline: Deadline) -> tuple[Message, tuple[Any, ...]]:
+def _reply_to(number: int, channel: Channel, deadline: Deadline) -> _Answer:
     while True:
         message = _receive(channel, deadline)
         its_number, reply = unpack(message.header, message.buffers)

@@ -49,7 +49,7 @@ class ParameterServerStrategy(Strategy):
     ``ClusterCoordinator``. Functions do not wait for each other: each reads the current values of variables.
 
     Variables are assigned to the parameter servers round-robin. They are in memory that all processes of the machine
-    share, so reads and writes need no messages; each row is updated atomically.
+    share, so reads and writes need no messages, unless the cluster spans hosts; each row is updated atomically.
 
     Parameters
     ----------

@@ -23,6 +23,7 @@ class TableServer:
 
         ("create", key, shape, name of the dtype)     ("created", key), with a descriptor
         ("forget", keys)                              ("forgotten", number of tables left)
+        (method of a table, key, *arguments)          ("done", result), for processes of other hosts
         any request, on failure                       ("failed", Failure)
     """
 
@@ -43,7 +44,10 @@ class TableServer:
                 for key in arguments[0]:
                     self._tables.pop(key, None)
                 return ("forgotten", len(self._tables)), []
-            raise ValueError(f"unknown request {kind!r}: expected 'create' or 'forget'")
+            if kind in ("read", "gather", "update", "scatter"):
+                key, *arguments = arguments
+                return ("done", getattr(self._tables[key], kind)(*arguments)), []
+            raise ValueError(f"unknown request {kind!r}: expected 'create', 'forget' or a method of a table")
         except Exception as error:
             return ("failed", failure_of(error)), []
 

@@ -1,4 +1,4 @@
-"""TableStorage: storage of a variable in a table that several processes map.
+"""TableStorage: storage of a variable in a table that several processes map, or access through a parameter server.
 
 Reads return private copies. Writes are visible to all processes that map the table; each row, or group of short rows,
 is written atomically.
@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ringlet import _core
 from ringlet.collectives.collective_dtypes import is_known
 from ringlet.errors import InvalidArgumentError
 from ringlet.values.indexed_slices import SCATTERS, IndexedSlices, checked_rows
@@ -79,7 +78,8 @@ class TableStorage:
 
     __slots__ = ("__weakref__", "_array_type", "_form", "_table", "key")
 
-    def __init__(self, key: int, table: _core.Table, form: TableForm, array_type: type[Array] = np.ndarray) -> None:
+    def __init__(self, key: int, table: Any, form: TableForm, array_type: type[Array] = np.ndarray) -> None:
+        """Store values in a `_core.Table`, or in an object with its methods and the `index` of a parameter server."""
         self.key = key
         self._table, self._form, self._array_type = table, form, array_type
 
@@ -88,9 +88,16 @@ class TableStorage:
         """The type of arrays returned by reads."""
         return self._array_type
 
+    @property
+    def server_index(self) -> int | None:
+        """The parameter server whose process accesses the table; None if this process has mapped it."""
+        index: int | None = getattr(self._table, "index", None)
+        return index
+
     def fileno(self) -> int:
         """Return the file descriptor of the table, to pass to other processes; owned by this object."""
-        return self._table.fileno()
+        descriptor: int = self._table.fileno()
+        return descriptor
 
     def shape(self, component: int) -> Shape:
         """Return the shape of the value, which is fixed."""

@@ -20,10 +20,10 @@ Array = NDArray[Any]
 
 
 class TableVariable(RowReader, Variable):
-    """A variable in memory shared by the processes of a cluster; created by ParameterServerStrategy.
+    """A variable shared by the processes of a cluster; created by ParameterServerStrategy.
 
-    Processes read and write it directly, without messages. A read returns a copy in which each row is consistent, but
-    rows may differ in age. Writes to the same row are serialized.
+    Processes of one machine read and write it directly, others through its parameter server. A read returns a copy in
+    which each row is consistent, but rows may differ in age. Writes to the same row are serialized.
     """
 
     # Implements the part of Storage's interface that is used here.
@@ -37,6 +37,11 @@ class TableVariable(RowReader, Variable):
     def table_key(self) -> int:
         """Key of the table."""
         return self._storage.key
+
+    @property
+    def server_index(self) -> int | None:
+        """The parameter server whose process accesses the table; None if this process has mapped it."""
+        return self._storage.server_index
 
     def fileno(self) -> int:
         """Return the file descriptor of the table, to pass to other processes; owned by the variable."""
@@ -78,10 +83,10 @@ class TableVariable(RowReader, Variable):
 
 
 class _AttachedTable:
-    """A table mapped in this process, and its variable, which the first request creates."""
+    """A table of this process, and its variable, which the first request creates."""
 
-    def __init__(self, descriptor: int) -> None:
-        self.table = _core.Table(descriptor)
+    def __init__(self, table: Any) -> None:
+        self.table = _core.Table(table) if isinstance(table, int) else table
         self.variable: TableVariable | None = None
         self.count = 1
 
@@ -90,13 +95,13 @@ _attached: dict[int, _AttachedTable] = {}
 _lock = threading.Lock()
 
 
-def attach_table(key: int, descriptor: int) -> None:
-    """Map a table in this process and register it under its key; the caller still owns the descriptor."""
+def attach_table(key: int, table: Any) -> None:
+    """Register a table under its key; a descriptor, which the caller still owns, is mapped in this process."""
     with _lock:
         if key in _attached:  # several tasks may be threads of one process
             _attached[key].count += 1
         else:
-            _attached[key] = _AttachedTable(descriptor)
+            _attached[key] = _AttachedTable(table)
 
 
 def forget_tables(keys: Iterable[int]) -> None:
