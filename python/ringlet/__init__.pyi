@@ -25,40 +25,40 @@ from ringlet.data import InputOptions as InputOptions
 from ringlet.data import InputReplicationMode as InputReplicationMode
 from ringlet.devices import set_logical_devices as set_logical_devices
 from ringlet.launcher.launch import launch as launch
-from ringlet.rank_zero import ChiefLogFilter as ChiefLogFilter
-from ringlet.rank_zero import is_chief as is_chief
-from ringlet.rank_zero import local_rank as local_rank
-from ringlet.rank_zero import once_per_host as once_per_host
-from ringlet.rank_zero import print0 as print0
-from ringlet.rank_zero import progress as progress
-from ringlet.rank_zero import rank as rank
-from ringlet.rank_zero import size as size
-from ringlet.strategy import CrossDeviceOps as CrossDeviceOps
-from ringlet.strategy import DirectAllReduce as DirectAllReduce
-from ringlet.strategy import HierarchicalCopyAllReduce as HierarchicalCopyAllReduce
-from ringlet.strategy import MirroredStrategy as MirroredStrategy
-from ringlet.strategy import NcclAllReduce as NcclAllReduce
-from ringlet.strategy import OneDeviceStrategy as OneDeviceStrategy
-from ringlet.strategy import ReductionToOneDevice as ReductionToOneDevice
-from ringlet.strategy import ReplicaContext as ReplicaContext
-from ringlet.strategy import RingAllReduce as RingAllReduce
-from ringlet.strategy import RunOptions as RunOptions
-from ringlet.strategy import Strategy as Strategy
-from ringlet.strategy import StrategyExtended as StrategyExtended
-from ringlet.strategy import experimental_set_strategy as experimental_set_strategy
-from ringlet.strategy import get_replica_context as get_replica_context
-from ringlet.strategy import get_strategy as get_strategy
-from ringlet.strategy import has_strategy as has_strategy
-from ringlet.strategy import in_cross_replica_context as in_cross_replica_context
-from ringlet.strategy import replica_context as replica_context
-from ringlet.strategy import set_strategy as set_strategy
+from ringlet.rank_zero.log_filter import ChiefLogFilter as ChiefLogFilter
+from ringlet.rank_zero.once import once_per_host as once_per_host
+from ringlet.rank_zero.printing import print0 as print0
+from ringlet.rank_zero.process_role import is_chief as is_chief
+from ringlet.rank_zero.process_role import local_rank as local_rank
+from ringlet.rank_zero.process_role import rank as rank
+from ringlet.rank_zero.process_role import size as size
+from ringlet.rank_zero.progress import progress as progress
 from ringlet.strategy.api.batch_map import map as map
+from ringlet.strategy.api.cross_device_ops import CrossDeviceOps as CrossDeviceOps
+from ringlet.strategy.api.cross_device_ops import DirectAllReduce as DirectAllReduce
+from ringlet.strategy.api.cross_device_ops import HierarchicalCopyAllReduce as HierarchicalCopyAllReduce
+from ringlet.strategy.api.cross_device_ops import NcclAllReduce as NcclAllReduce
+from ringlet.strategy.api.cross_device_ops import RingAllReduce as RingAllReduce
+from ringlet.strategy.api.current_strategy import experimental_set_strategy as experimental_set_strategy
+from ringlet.strategy.api.current_strategy import get_replica_context as get_replica_context
+from ringlet.strategy.api.current_strategy import get_strategy as get_strategy
+from ringlet.strategy.api.current_strategy import has_strategy as has_strategy
+from ringlet.strategy.api.current_strategy import in_cross_replica_context as in_cross_replica_context
+from ringlet.strategy.api.current_strategy import replica_context as replica_context
+from ringlet.strategy.api.current_strategy import set_strategy as set_strategy
+from ringlet.strategy.api.extended import StrategyExtended as StrategyExtended
+from ringlet.strategy.api.mirrored_strategy import MirroredStrategy as MirroredStrategy
+from ringlet.strategy.api.one_device_strategy import OneDeviceStrategy as OneDeviceStrategy
+from ringlet.strategy.api.reduction_to_one_device import ReductionToOneDevice as ReductionToOneDevice
+from ringlet.strategy.api.strategy import Strategy as Strategy
+from ringlet.strategy.calls.run_options import RunOptions as RunOptions
 from ringlet.strategy.multi_worker.multi_worker_strategy import (
     MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy,
 )
 from ringlet.strategy.parameter_server.parameter_server_strategy import (
     ParameterServerStrategy as ParameterServerStrategy,
 )
+from ringlet.strategy.replica.replica_context import ReplicaContext as ReplicaContext
 from ringlet.strategy.tpu.tpu_strategy import TPUStrategy as TPUStrategy
 from ringlet.tf_function import function as function
 from ringlet.values import DistributedValues as DistributedValues

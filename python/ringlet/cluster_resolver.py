@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from ringlet.cluster.resolvers.base_resolver import ClusterResolver
-from ringlet.cluster.resolvers.gce_resolver import GCEClusterResolver
-from ringlet.cluster.resolvers.kubernetes_resolver import KubernetesClusterResolver, KubernetesExecutableLocation
-from ringlet.cluster.resolvers.local_resolver import LocalClusterResolver
-from ringlet.cluster.resolvers.mpi_resolver import MPIClusterResolver
-from ringlet.cluster.resolvers.sagemaker_resolver import SageMakerClusterResolver
-from ringlet.cluster.resolvers.simple_resolver import SimpleClusterResolver
-from ringlet.cluster.resolvers.slurm_resolver import SlurmClusterResolver
-from ringlet.cluster.resolvers.tf_config_resolver import TFConfigClusterResolver
-from ringlet.cluster.resolvers.tpu_resolver import TPUClusterResolver
-from ringlet.cluster.resolvers.union_resolver import UnionResolver
-from ringlet.module_names import list_public
+from typing import TYPE_CHECKING
+
+from ringlet.module_names import list_public, load_on_use
+
+if TYPE_CHECKING:
+    from ringlet.cluster import (
+        ClusterResolver,
+        GCEClusterResolver,
+        KubernetesClusterResolver,
+        KubernetesExecutableLocation,
+        LocalClusterResolver,
+        MPIClusterResolver,
+        SageMakerClusterResolver,
+        SimpleClusterResolver,
+        SlurmClusterResolver,
+        TFConfigClusterResolver,
+        TPUClusterResolver,
+        UnionResolver,
+    )
 
 __all__ = [
     "ClusterResolver",
@@ -30,4 +37,5 @@ __all__ = [
     "UnionResolver",
 ]
 
+__getattr__ = load_on_use(__name__, dict.fromkeys(__all__, ".cluster"))
 __dir__ = list_public(__name__)

@@ -14,7 +14,7 @@ import pytest
 
 import ringlet
 from ringlet.compat import tf
-from ringlet.strategy import ValueContext
+from ringlet.strategy.calls.value_context import ValueContext
 from ringlet.values import Mirrored, PerReplica
 from tests.conformance.common import decode
 from tests.conformance.strategy_extended_cases import RUNNERS as EXTENDED_RUNNERS

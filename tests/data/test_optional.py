@@ -8,7 +8,7 @@ import pytest
 from ringlet.compat import tf
 from ringlet.data import Dataset, DatasetSpec, NoneTensorSpec, Optional, OptionalSpec, PerReplicaSpec, TensorSpec
 from ringlet.errors import InvalidArgumentError
-from ringlet.strategy import MirroredStrategy
+from ringlet.strategy.api.mirrored_strategy import MirroredStrategy
 
 
 def test_a_value_that_is_none_is_a_value():

@@ -10,7 +10,7 @@ import pytest
 
 import ringlet
 from ringlet.sharding import Mesh, Sharding, explain, shard
-from ringlet.sharding.explain import record_operation, recorded_as_one
+from ringlet.sharding.explain_operations import record_operation, recorded_as_one
 from ringlet.sharding.resharding.collective_record import Collective
 from ringlet.testing import run_on_ranks
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from ringlet.coordinator.cluster_coordinator import ClusterCoordinator
-from ringlet.coordinator.current_worker import experimental_get_current_worker_index
-from ringlet.coordinator.per_worker_values import PerWorkerValues
-from ringlet.coordinator.remote_value import RemoteValue
-from ringlet.coordinator.server import Server
-from ringlet.module_names import list_public
+from typing import TYPE_CHECKING
+
+from ringlet.module_names import list_public, load_on_use
+
+if TYPE_CHECKING:
+    from ringlet.coordinator.cluster_coordinator import ClusterCoordinator
+    from ringlet.coordinator.current_worker import experimental_get_current_worker_index
+    from ringlet.coordinator.per_worker_values import PerWorkerValues
+    from ringlet.coordinator.remote_value import RemoteValue
+    from ringlet.coordinator.server import Server
+
+    # Aliases: tf.distribute.coordinator and tf.distribute.experimental.coordinator use different names.
+    PerWorkerValue = PerWorkerValues
+    get_current_worker_index = experimental_get_current_worker_index
 
 __all__ = [
     "ClusterCoordinator",
@@ -19,8 +27,14 @@ __all__ = [
     "get_current_worker_index",
 ]
 
+_LATE = {
+    "ClusterCoordinator": "cluster_coordinator",
+    "PerWorkerValue": "per_worker_values:PerWorkerValues",
+    "PerWorkerValues": "per_worker_values",
+    "RemoteValue": "remote_value",
+    "Server": "server",
+    "experimental_get_current_worker_index": "current_worker",
+    "get_current_worker_index": "current_worker:experimental_get_current_worker_index",
+}
+__getattr__ = load_on_use(__name__, _LATE)
 __dir__ = list_public(__name__)
-
-# Aliases: tf.distribute.coordinator and tf.distribute.experimental.coordinator use different names.
-PerWorkerValue = PerWorkerValues
-get_current_worker_index = experimental_get_current_worker_index

@@ -10,7 +10,7 @@ from ringlet.coordinator.per_worker_values import PerWorkerDistributedIterator, 
 from ringlet.coordinator.worker_resource import Resource
 from ringlet.data import Dataset, DistributedDataset
 from ringlet.ipc.pickle_codec import Unsendable
-from ringlet.strategy import Strategy
+from ringlet.strategy.api.strategy import Strategy
 from ringlet.strategy.parameter_server.dataset_for_workers import DatasetForWorkers
 from ringlet.strategy.parameter_server.parameter_server_strategy import refusing_variables
 from ringlet.values.opaque_value import OpaqueValue

@@ -73,7 +73,7 @@ class Conversions:
 
     def _gathered(self: Any) -> Array:
         """Return a plain read-only array: a view if one device holds all values. The caller records the gather."""
-        from ringlet.sharding.explain import recording_suspended
+        from ringlet.sharding.explain_operations import recording_suspended
         from ringlet.sharding.layout.layout import Layout
         from ringlet.sharding.resharding.reshard import redistribute
 

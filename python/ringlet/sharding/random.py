@@ -14,7 +14,7 @@ from ringlet.collectives.argument_parsing import shortened
 from ringlet.errors import ShardingError
 from ringlet.module_names import list_public
 from ringlet.sharding.execution.device_threads import in_threads
-from ringlet.sharding.explain import record_operation
+from ringlet.sharding.explain_operations import record_operation
 from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.layout import Array, Box, Layout, Shape
 from ringlet.sharding.layout.layout_of import group_of, layout_of

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ringlet.collectives.adapters.array_adapters import ArrayAdapter
 from ringlet.errors import InvalidArgumentError
-from ringlet.sharding.creation import place
 from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.layout import WHOLE, Array, Layout
-from ringlet.sharding.sharded_array import ShardedArray
+
+if TYPE_CHECKING:
+    from ringlet.sharding.sharded_array import ShardedArray
 
 
 class ShardedKind(ArrayAdapter):
@@ -52,6 +53,8 @@ class ShardedKind(ArrayAdapter):
 
 
 def _with_layout(layout: Layout, group: DeviceGroup, array: Array) -> ShardedArray:
+    from ringlet.sharding.creation import place  # imported here because it imports this module
+
     made = place(array.view(np.ndarray), _fitted(layout, array.ndim), group)
     for device in group.local_devices:
         buffer = made._buffer(device)

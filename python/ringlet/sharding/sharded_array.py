@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ringlet.collectives import Op
+from ringlet.collectives.adapters.array_adapters import register_kind
 from ringlet.collectives.argument_parsing import shortened
 from ringlet.errors import ShardingError
 from ringlet.sharding.array_conversion import Conversions
@@ -22,6 +23,7 @@ from ringlet.sharding.layout.layout_of import sharding_of
 from ringlet.sharding.layout.mesh import Mesh, NamedSharding
 from ringlet.sharding.layout.partition_spec import PartitionSpec
 from ringlet.sharding.layout.sharding import Sharding
+from ringlet.sharding.sharded_adapter import ShardedKind
 
 
 class Origin(NamedTuple):
@@ -302,6 +304,10 @@ class ShardedArray(ArrayMethods, Conversions):
         from ringlet.sharding.ops.indexing import set_item
 
         set_item(self, key, value)
+
+
+# Collectives, strategies, variables and checkpoints accept and return sharded arrays.
+register_kind(ShardedArray, ShardedKind())
 
 
 @functools.cache

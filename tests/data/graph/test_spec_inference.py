@@ -16,7 +16,7 @@ from ringlet.data.graph.spec_inference import (
     without_sizes,
 )
 from ringlet.errors import InvalidArgumentError
-from ringlet.strategy import MirroredStrategy
+from ringlet.strategy.api.mirrored_strategy import MirroredStrategy
 
 INT = TensorSpec([], np.int64)
 

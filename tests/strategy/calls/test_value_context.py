@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from ringlet.strategy import ValueContext
+from ringlet.strategy.calls.value_context import ValueContext
 
 
 def test_it_prints_as_in_tensorflow():

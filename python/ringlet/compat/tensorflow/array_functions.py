@@ -22,7 +22,7 @@ from ringlet.compat.tensorflow.tensor import as_operand as operand_or_refusal
 from ringlet.compat.tensorflow.tensor import wrapped
 from ringlet.errors import InvalidArgumentError
 from ringlet.sharding import ShardedArray
-from ringlet.strategy import get_strategy, has_strategy, in_cross_replica_context
+from ringlet.strategy.api.current_strategy import get_strategy, has_strategy, in_cross_replica_context
 from ringlet.values import IndexedSlices
 
 _ANY, _NUMBERS, _REAL, _FLOATS, _BOOLS = "biufcOV", "iufcV", "iufV", "fcV", "b"

@@ -13,7 +13,7 @@ from ringlet.compat.tensorflow.conversion import as_array
 from ringlet.compat.tensorflow.dtypes import as_dtype
 from ringlet.compat.tensorflow.tensor import Tensor, tensor_of
 from ringlet.errors import InvalidArgumentError
-from ringlet.strategy import get_strategy
+from ringlet.strategy.api.current_strategy import get_strategy
 
 Array = NDArray[Any]
 

@@ -9,8 +9,9 @@ from ringlet.cluster import ClusterResolver, TFConfigClusterResolver
 from ringlet.cluster.cluster_queries import is_chief
 from ringlet.cluster.worker_job_key import task_name
 from ringlet.compat.tensorflow.strategies import AliasType, StrategyV1, TensorCalls
-from ringlet.strategy import Strategy, StrategyExtended
+from ringlet.strategy.api.extended import StrategyExtended
 from ringlet.strategy.api.one_device_strategy import OneDeviceExtended
+from ringlet.strategy.api.strategy import Strategy
 from ringlet.strategy.calls.argument_checks import refuse_per_replica
 from ringlet.strategy.calls.reduce_semantics import parse_reduce_op
 from ringlet.strategy.parameter_server import parameter_server_strategy

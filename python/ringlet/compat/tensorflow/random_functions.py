@@ -10,7 +10,7 @@ import numpy as np
 from ringlet.compat.tensorflow.basics import shape_of
 from ringlet.compat.tensorflow.dtypes import as_dtype
 from ringlet.compat.tensorflow.tensor import Tensor, as_tensor, tensor_of
-from ringlet.strategy import get_replica_context
+from ringlet.strategy.api.current_strategy import get_replica_context
 
 _lock = threading.Lock()
 _global_seed: int | None = None

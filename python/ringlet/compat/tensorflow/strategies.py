@@ -8,16 +8,17 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ringlet import data, nest
-from ringlet import strategy as strategies
 from ringlet.cluster import ClusterResolver
 from ringlet.collectives import CommunicationImplementation, CommunicationOptions, ReduceOp
 from ringlet.compat.tensorflow.elements import TensorElements, as_tensors
 from ringlet.compat.tensorflow.tensor import as_tensor
 from ringlet.errors.exception_notes import with_usage
-from ringlet.strategy.api.mirrored_strategy import MirroredExtended
+from ringlet.strategy.api import central_storage_strategy, current_strategy, mirrored_strategy, one_device_strategy
+from ringlet.strategy.api.strategy import Strategy
 from ringlet.strategy.calls.reduce_semantics import parse_reduce_op
 from ringlet.strategy.multi_worker import multi_worker_strategy
 from ringlet.strategy.parameter_server.dataset_for_workers import DatasetForWorkers
+from ringlet.strategy.replica import replica_context
 from ringlet.values import PerReplica, Variable
 
 # Types that TensorFlow converts to tensors before values are combined.
@@ -62,7 +63,7 @@ class AliasType(type):
         return type.__instancecheck__(cls, instance) or (original is not None and isinstance(instance, original))
 
 
-class TensorCalls(strategies.Strategy):
+class TensorCalls(Strategy):
     """Mixin that makes a strategy return tensors; must precede the strategy class in the list of bases."""
 
     @with_usage("strategy.reduce('SUM', value, axis=None)")
@@ -70,7 +71,7 @@ class TensorCalls(strategies.Strategy):
         """Combine the components of a value into tensors; see :meth:`ringlet.Strategy.reduce`."""
         result = _results(super().reduce(reduce_op, _components(value), axis))
         # As in TensorFlow, the mean of a number is the number itself, but its sum on a mirrored strategy is a tensor.
-        if parse_reduce_op(reduce_op) is ReduceOp.SUM and isinstance(self.extended, MirroredExtended):
+        if parse_reduce_op(reduce_op) is ReduceOp.SUM and isinstance(self.extended, mirrored_strategy.MirroredExtended):
             return nest.map_structure(_as_tensor, result)
         return result
 
@@ -108,7 +109,7 @@ def _results(value: Any) -> Any:
     )
 
 
-class MirroredStrategy(TensorCalls, strategies.MirroredStrategy, metaclass=AliasType):
+class MirroredStrategy(TensorCalls, mirrored_strategy.MirroredStrategy, metaclass=AliasType):
     """:class:`ringlet.MirroredStrategy` that returns tensors (``tf.distribute.MirroredStrategy``).
 
     Parameters
@@ -124,10 +125,10 @@ class MirroredStrategy(TensorCalls, strategies.MirroredStrategy, metaclass=Alias
     True
     """
 
-    _stands_for = strategies.MirroredStrategy
+    _stands_for = mirrored_strategy.MirroredStrategy
 
 
-class OneDeviceStrategy(TensorCalls, strategies.OneDeviceStrategy, metaclass=AliasType):
+class OneDeviceStrategy(TensorCalls, one_device_strategy.OneDeviceStrategy, metaclass=AliasType):
     """:class:`ringlet.OneDeviceStrategy` that returns tensors (``tf.distribute.OneDeviceStrategy``).
 
     Parameters
@@ -135,10 +136,10 @@ class OneDeviceStrategy(TensorCalls, strategies.OneDeviceStrategy, metaclass=Ali
     device : str
     """
 
-    _stands_for = strategies.OneDeviceStrategy
+    _stands_for = one_device_strategy.OneDeviceStrategy
 
 
-class CentralStorageStrategy(TensorCalls, strategies.CentralStorageStrategy, metaclass=AliasType):
+class CentralStorageStrategy(TensorCalls, central_storage_strategy.CentralStorageStrategy, metaclass=AliasType):
     """``ringlet.experimental.CentralStorageStrategy`` that returns tensors.
 
     Parameters
@@ -147,7 +148,7 @@ class CentralStorageStrategy(TensorCalls, strategies.CentralStorageStrategy, met
     parameter_device : str, optional
     """
 
-    _stands_for = strategies.CentralStorageStrategy
+    _stands_for = central_storage_strategy.CentralStorageStrategy
 
 
 class MultiWorkerMirroredStrategy(TensorCalls, multi_worker_strategy.MultiWorkerMirroredStrategy, metaclass=AliasType):
@@ -190,7 +191,7 @@ class MultiWorkerMirroredStrategyExperimental(MultiWorkerMirroredStrategy):
 # --- TensorFlow 1 -----------------------------------------------------------------------------------------------------
 
 
-class StrategyV1(strategies.Strategy):
+class StrategyV1(Strategy):
     """Base class of TensorFlow 1's strategies (``tf.compat.v1.distribute.Strategy``).
 
     Parameters
@@ -271,7 +272,7 @@ class CentralStorageStrategyV1(StrategyV1, CentralStorageStrategy):
 # --- replicas ---------------------------------------------------------------------------------------------------------
 
 
-class ReplicaContext(strategies.ReplicaContext):
+class ReplicaContext(replica_context.ReplicaContext):
     """Context of one replica, whose methods return tensors. Created by ``tf.distribute.get_replica_context``."""
 
     __slots__ = ()
@@ -298,7 +299,7 @@ def _combined_as_tensor(leaf: Any) -> Any:
     return as_tensor(leaf) if isinstance(leaf, (*_VALUES, Variable)) else leaf
 
 
-def get_replica_context() -> strategies.ReplicaContext | None:
+def get_replica_context() -> replica_context.ReplicaContext | None:
     """Return the current replica context, whose methods return tensors; see :func:`ringlet.get_replica_context`.
 
     Examples
@@ -311,8 +312,8 @@ def get_replica_context() -> strategies.ReplicaContext | None:
       1: <tf.Tensor: shape=(), dtype=int32, numpy=1>
     }
     """
-    replica = strategies.get_replica_context()
-    if type(replica) is strategies.ReplicaContext:
+    replica = current_strategy.get_replica_context()
+    if type(replica) is replica_context.ReplicaContext:
         # The class is changed in place, because the object's identity identifies the replica.
         replica.__class__ = ReplicaContext
     return replica

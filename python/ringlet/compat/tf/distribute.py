@@ -29,20 +29,18 @@ from ringlet.compat.tf import tpu
 from ringlet.coordinator import PerWorkerValues, RemoteValue, Server
 from ringlet.experimental import partitioners
 from ringlet.module_names import list_public
-from ringlet.strategy import (
-    CrossDeviceOps,
-    HierarchicalCopyAllReduce,
-    NcclAllReduce,
-    ReductionToOneDevice,
-    ReplicaContext,
-    RunOptions,
-    Strategy,
-    StrategyExtended,
+from ringlet.strategy.api.cross_device_ops import CrossDeviceOps, HierarchicalCopyAllReduce, NcclAllReduce
+from ringlet.strategy.api.current_strategy import (
     experimental_set_strategy,
     get_strategy,
     has_strategy,
     in_cross_replica_context,
 )
+from ringlet.strategy.api.extended import StrategyExtended
+from ringlet.strategy.api.reduction_to_one_device import ReductionToOneDevice
+from ringlet.strategy.api.strategy import Strategy
+from ringlet.strategy.calls.run_options import RunOptions
+from ringlet.strategy.replica.replica_context import ReplicaContext
 from ringlet.train import ClusterSpec
 from ringlet.values import DistributedValues, Mirrored, PerReplica
 

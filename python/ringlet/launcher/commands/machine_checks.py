@@ -76,7 +76,7 @@ def run_check(name: str, check: Callable[[Facts], Line], facts: Facts) -> Line:
 
 
 def _installation(_: Facts) -> Line:
-    import ringlet.strategy  # noqa: F401  # loads the core and all dependencies, which may fail
+    import ringlet.strategy.api.mirrored_strategy  # noqa: F401  # loads the core and all dependencies, which may fail
     from ringlet.config import show_config
 
     config, numpy = show_config("dicts"), importlib.metadata.version("numpy")

@@ -14,7 +14,7 @@ import numpy as np
 from ringlet.sharding.creation import place
 from ringlet.sharding.execution.cached_calls import EXACT, STACKED, cached
 from ringlet.sharding.execution.gather_fallback import record_gather
-from ringlet.sharding.explain import recorded_as_one
+from ringlet.sharding.explain_operations import recorded_as_one
 from ringlet.sharding.layout.layout import Layout
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.values.operator_proxy import plain

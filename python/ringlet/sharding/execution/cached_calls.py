@@ -16,7 +16,7 @@ import numpy as np
 from ringlet.collectives import Op
 from ringlet.sharding.execution.determinism import ignores_tiling
 from ringlet.sharding.execution.device_threads import INLINE_BYTES
-from ringlet.sharding.explain import is_recording
+from ringlet.sharding.explain_operations import is_recording
 from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.layout import Array, Layout
 from ringlet.sharding.memory_modes import current_mode

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from ringlet.errors import GatherError, GatherWarning
-from ringlet.sharding.explain import record_operation
+from ringlet.sharding.explain_operations import record_operation
 from ringlet.sharding.report import calling_frame
 from ringlet.sharding.resharding.collective_record import Collective
 from ringlet.tpu.units import format_bytes

@@ -13,7 +13,7 @@ from ringlet.sharding.execution.cached_calls import StackedCall, stacked
 from ringlet.sharding.execution.device_threads import INLINE_BYTES, on_devices
 from ringlet.sharding.execution.linearity import checked_linear
 from ringlet.sharding.execution.propagation import Plan, TileBoxes, plan
-from ringlet.sharding.explain import recorded_as_one
+from ringlet.sharding.explain_operations import recorded_as_one
 from ringlet.sharding.layout.device_group import DeviceGroup, common_group
 from ringlet.sharding.layout.factors import FactorMap
 from ringlet.sharding.layout.layout import Array, Box, Layout, Shape

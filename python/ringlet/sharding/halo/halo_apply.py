@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ringlet.sharding.execution.device_threads import in_threads
 from ringlet.sharding.execution.propagation import TileBoxes
 from ringlet.sharding.execution.tile_execution import allocate, arrays_at_once, compute, prepare
-from ringlet.sharding.explain import recorded_as_one
+from ringlet.sharding.explain_operations import recorded_as_one
 from ringlet.sharding.halo.halo_exchange import exchange_halo
 from ringlet.sharding.halo.windows import Needs
 from ringlet.sharding.layout.factors import FactorMap

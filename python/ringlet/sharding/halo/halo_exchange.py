@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.sharding.explain import record_operation
+from ringlet.sharding.explain_operations import record_operation
 from ringlet.sharding.halo.windows import Needs
 from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.layout import Box, Layout, Shape, tile_bounds

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ringlet.collectives.argument_parsing import shortened
-from ringlet.sharding.explain import recorded_as_one
+from ringlet.sharding.explain_operations import recorded_as_one
 from ringlet.sharding.halo.cache_blocks import wide
 from ringlet.sharding.halo.halo_apply import as_operand, check_cotangent
 from ringlet.sharding.halo.reduce_window import gradient, reduce_windows, reduced

@@ -10,7 +10,7 @@ import numpy as np
 
 from ringlet.collectives.argument_parsing import shortened
 from ringlet.sharding.execution.tile_execution import allocate, compute, prepare
-from ringlet.sharding.explain import recorded_as_one
+from ringlet.sharding.explain_operations import recorded_as_one
 from ringlet.sharding.halo.boundary import (
     Boundaries,
     Boundary,

@@ -14,7 +14,7 @@ from ringlet.sharding.execution.linearity import elementwise_factors, is_known, 
 from ringlet.sharding.execution.propagation import TileBoxes
 from ringlet.sharding.execution.tile_execution import allocate, apply, compute, prepare, tile_of, write_out
 from ringlet.sharding.execution.ufunc_table import implements_ufunc, is_cached
-from ringlet.sharding.explain import recorded_as_one
+from ringlet.sharding.explain_operations import recorded_as_one
 from ringlet.sharding.layout.device_group import common_group
 from ringlet.sharding.layout.factors import FactorMap, broadcast_factors
 from ringlet.sharding.layout.layout import Array, Shape

@@ -11,7 +11,7 @@ import numpy as np
 from ringlet.sharding.execution.array_function_table import gathered
 from ringlet.sharding.execution.device_threads import INLINE_BYTES
 from ringlet.sharding.execution.shape_inference import shape_probe
-from ringlet.sharding.explain import is_recording, recorded_as_one
+from ringlet.sharding.explain_operations import is_recording, recorded_as_one
 from ringlet.sharding.layout.device_group import common_group
 from ringlet.sharding.layout.layout import WHOLE, Layout, Shape
 from ringlet.sharding.ops.scatter import assign_at

@@ -12,7 +12,7 @@ import numpy as np
 from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.execution.device_threads import on_devices
 from ringlet.sharding.execution.shape_inference import shape_of_reshape
-from ringlet.sharding.explain import record_operation
+from ringlet.sharding.explain_operations import record_operation
 from ringlet.sharding.layout.layout import WHOLE, Array, Cut, Layout, Shape
 from ringlet.sharding.resharding.device_buffers import buffers_for, fresh
 from ringlet.sharding.resharding.regions import CopyPlan, DeviceBoxes, copies_between, device_boxes

@@ -14,7 +14,7 @@ from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.execution.propagation import TileBoxes
 from ringlet.sharding.execution.shape_inference import shape_probe
 from ringlet.sharding.execution.tile_execution import apply, write_out
-from ringlet.sharding.explain import record_operation
+from ringlet.sharding.explain_operations import record_operation
 from ringlet.sharding.layout.factors import FactorMap
 from ringlet.sharding.layout.layout import WHOLE, Array, Layout, tile_bounds
 from ringlet.sharding.ops.elementwise import operand

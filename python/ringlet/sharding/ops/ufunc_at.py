@@ -10,7 +10,7 @@ import numpy as np
 from ringlet.collectives import Op
 from ringlet.sharding.execution.propagation import TileBoxes, plan
 from ringlet.sharding.execution.tile_execution import apply
-from ringlet.sharding.explain import recording_suspended
+from ringlet.sharding.explain_operations import recording_suspended
 from ringlet.sharding.layout.factors import FactorMap, Labels
 from ringlet.sharding.layout.layout import Array, Layout
 from ringlet.sharding.ops.elementwise import result_dtypes

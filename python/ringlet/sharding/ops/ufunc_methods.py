@@ -9,7 +9,7 @@ import numpy as np
 
 from ringlet.sharding.execution.array_function_table import gathered
 from ringlet.sharding.execution.ufunc_table import implements_ufunc
-from ringlet.sharding.explain import recorded_as_one
+from ringlet.sharding.explain_operations import recorded_as_one
 from ringlet.sharding.layout.device_group import common_group
 from ringlet.sharding.layout.layout import Array, Box, Layout
 from ringlet.sharding.ops.ufunc_at import cost_of_gathering, is_in_bounds, scatter, scatter_of, update_at

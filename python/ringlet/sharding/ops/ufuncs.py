@@ -24,7 +24,7 @@ from ringlet.sharding.execution.device_threads import INLINE_BYTES, in_threads
 from ringlet.sharding.execution.linearity import keeps_parts, may_keep_parts, origin_at
 from ringlet.sharding.execution.propagation import plan
 from ringlet.sharding.execution.ufunc_table import handler_of, is_cached
-from ringlet.sharding.explain import is_recording, record_operation
+from ringlet.sharding.explain_operations import is_recording, record_operation
 from ringlet.sharding.layout.device_group import DeviceGroup, common_group
 from ringlet.sharding.layout.factors import FactorMap, broadcast_factors
 from ringlet.sharding.layout.layout import Box, Layout, Shape, tile_bounds

@@ -12,7 +12,7 @@ from ringlet.collectives import Op
 from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.execution.propagation import TileBoxes
 from ringlet.sharding.execution.shape_inference import probe_array, small
-from ringlet.sharding.explain import recorded_as_one
+from ringlet.sharding.explain_operations import recorded_as_one
 from ringlet.sharding.layout.layout import Array
 from ringlet.sharding.reductions.reduction_execution import Axes, Reduction, normalized_axes, sum_tile
 from ringlet.sharding.resharding.reshard import materialized

@@ -15,7 +15,7 @@ from ringlet.collectives import Op
 from ringlet.sharding.execution.propagation import TileBoxes
 from ringlet.sharding.execution.shape_inference import loop_dtype
 from ringlet.sharding.execution.tile_execution import apply
-from ringlet.sharding.explain import recorded_as_one
+from ringlet.sharding.explain_operations import recorded_as_one
 from ringlet.sharding.layout.factors import FactorMap, Labels
 from ringlet.sharding.layout.layout import WHOLE, Array, Layout, Shape, tile_bounds
 from ringlet.sharding.memory_modes import current_mode

@@ -18,7 +18,7 @@ from ringlet.sharding.execution.propagation import TileBoxes
 from ringlet.sharding.execution.shape_inference import Small, loop_dtype, probe_array, small
 from ringlet.sharding.execution.tile_execution import write_out
 from ringlet.sharding.execution.ufunc_table import implements_ufunc, is_cached
-from ringlet.sharding.explain import recorded_as_one
+from ringlet.sharding.explain_operations import recorded_as_one
 from ringlet.sharding.layout.layout import Array
 from ringlet.sharding.reductions.exact_sums import exact_sum, is_supported
 from ringlet.sharding.reductions.reduction_execution import Axes, Reduction, mask_of, sum_tile, without_nan

@@ -15,7 +15,7 @@ from ringlet.sharding.execution.cached_calls import cached
 from ringlet.sharding.execution.determinism import ignores_tiling
 from ringlet.sharding.execution.propagation import TileBoxes
 from ringlet.sharding.execution.shape_inference import loop_dtype, probe_array, shape_probe, small
-from ringlet.sharding.explain import recorded_as_one
+from ringlet.sharding.explain_operations import recorded_as_one
 from ringlet.sharding.layout.layout import Array
 from ringlet.sharding.reductions.reduction_execution import Axes, Reduction, mask_of, sum_tile
 from ringlet.sharding.reductions.reductions import reduce

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ringlet.errors import ShardingError
-from ringlet.sharding.explain import is_recording, record_operation, recorded_as_one, recording_suspended
+from ringlet.sharding.explain_operations import is_recording, record_operation, recorded_as_one, recording_suspended
 from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.layout import Array, Layout
 from ringlet.sharding.layout.layout_of import group_of, layout_of

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ringlet.sharding.execution.device_threads import on_devices
-from ringlet.sharding.explain import is_recording, record_operation
+from ringlet.sharding.explain_operations import is_recording, record_operation
 from ringlet.sharding.layout.device_group import DeviceGroup, common_group
 from ringlet.sharding.layout.layout import Array, Box, Layout
 from ringlet.sharding.resharding.collective_record import Collective, Message
