@@ -8,7 +8,7 @@ import types
 
 import pytest
 
-from ringlet.module_names import list_public, load_on_use
+from ringlet.module_names import MethodOnUse, list_public, load_on_use
 
 
 @pytest.fixture
@@ -47,3 +47,22 @@ def test_dir_follows_the_public_names(module):
     names = list_public("ringlet.made_up")
     module.__all__ = ["b", "a"]
     assert names() == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "use", [lambda base, sub: base.add(base(), 1), lambda base, _: base().add(1), lambda _, sub: sub().add(1)]
+)
+def test_a_method_loads_when_it_is_first_looked_up_in_its_class_or_a_subclass(module, use):
+    class Base:
+        add = MethodOnUse("ringlet.made_up")
+        make = MethodOnUse("ringlet.made_up", classmethod)
+
+    class Sub(Base):
+        def add(self, one):
+            return super().add(one)
+
+    module.add, module.make = (lambda self, one: (type(self), one)), (lambda cls: cls)
+    assert use(Base, Sub)[1] == 1
+    assert vars(Base)["add"] is Base.add is module.add
+    assert vars(Sub)["add"] is not module.add
+    assert (Sub.make(), Base.make()) == (Sub, Base)

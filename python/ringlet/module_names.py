@@ -1,4 +1,4 @@
-"""``__getattr__`` and ``__dir__`` of modules: names that load on first use, and a list of only the public names."""
+"""Names that load on first use: ``__getattr__`` and ``__dir__`` of modules, and methods of classes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import sys
 TYPE_CHECKING = False  # `typing` takes longer to load than this module
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
+    from typing import Any
 
-__all__ = ["list_public", "load_on_use"]
+__all__ = ["MethodOnUse", "list_public", "load_on_use"]
 
 
 def list_public(module: str) -> Callable[[], list[str]]:
@@ -28,7 +29,9 @@ def load_on_use(module: str, homes: Mapping[str, str], advice: Mapping[str, str]
     def get(name: str) -> object:
         if name not in homes:
             missing = f"module {module!r} has no attribute {name!r}"
-            if name.startswith("_"):
+            caller = sys._getframe(1)
+            # `from package import module` first asks the package for an attribute, by this function of importlib.
+            if name.startswith("_") or caller.f_code.co_name == "_handle_fromlist":
                 raise AttributeError(missing, name=name, obj=sys.modules[module])
             if "errors" in homes:
                 importlib.import_module(f".{homes['errors']}", module)  # installs the hook that shortens tracebacks
@@ -36,7 +39,6 @@ def load_on_use(module: str, homes: Mapping[str, str], advice: Mapping[str, str]
 
             near = _nearest(name, {*dir(sys.modules[module]), *advice})
             remedy = advice.get(near, f"write {module}.{near}" if near else "")
-            caller = sys._getframe(1)
             is_import = caller.f_code.co_code[caller.f_lasti] == opmap["IMPORT_FROM"]
             # In an import, Python replaces the text of an AttributeError, unless the name is a module that is loading.
             if is_import and remedy and f"{module}.{name}" not in sys.modules:
@@ -51,6 +53,30 @@ def load_on_use(module: str, homes: Mapping[str, str], advice: Mapping[str, str]
         return value
 
     return get
+
+
+class MethodOnUse:
+    """A method that loads on first use, when the class gets the function instead.
+
+    Parameters
+    ----------
+    home : str
+        The module that defines the function, under the name of the method.
+    kind : type, optional
+        ``classmethod`` or ``staticmethod``.
+    """
+
+    def __init__(self, home: str, kind: Callable[[Any], Any] | None = None) -> None:
+        self._home, self._kind = home, kind
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._owner, self._name = owner, name
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        function = getattr(importlib.import_module(self._home), self._name)
+        method = function if self._kind is None else self._kind(function)
+        setattr(self._owner, self._name, method)
+        return method.__get__(instance, owner)
 
 
 def _nearest(name: str, names: Collection[str]) -> str:

@@ -2,60 +2,80 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ringlet.collectives.argument_parsing import shortened
 from ringlet.data.dataset_iterator import DatasetIterator, NumpyIterator
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, cardinality_text
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import Node
-from ringlet.data.operations.apply import apply as _apply
-from ringlet.data.operations.batch import batch as _batch
-from ringlet.data.operations.bucket_by_sequence_length import bucket_by_sequence_length as _bucket_by_sequence_length
-from ringlet.data.operations.cache import cache as _cache
-from ringlet.data.operations.choose_from_datasets import choose_from_datasets as _choose_from_datasets
-from ringlet.data.operations.concatenate import concatenate as _concatenate
-from ringlet.data.operations.counter import counter as _counter
-from ringlet.data.operations.enumerate import enumerate as _enumerate
-from ringlet.data.operations.filter import filter as _filter
-from ringlet.data.operations.fingerprint import fingerprint as _fingerprint
-from ringlet.data.operations.flat_map import flat_map as _flat_map
-from ringlet.data.operations.from_generator import from_generator as _from_generator
-from ringlet.data.operations.from_iterable import from_iterable as _from_iterable
-from ringlet.data.operations.from_list import from_list as _from_list
-from ringlet.data.operations.from_tensor_slices import from_tensor_slices as _from_tensor_slices
-from ringlet.data.operations.from_tensors import from_tensors as _from_tensors
-from ringlet.data.operations.get_single_element import get_single_element as _get_single_element
-from ringlet.data.operations.group_by_window import group_by_window as _group_by_window
-from ringlet.data.operations.ignore_errors import ignore_errors as _ignore_errors
-from ringlet.data.operations.interleave import interleave as _interleave
-from ringlet.data.operations.list_files import list_files as _list_files
-from ringlet.data.operations.load import load as _load
-from ringlet.data.operations.map import map as _map
-from ringlet.data.operations.padded_batch import padded_batch as _padded_batch
-from ringlet.data.operations.prefetch import prefetch as _prefetch
-from ringlet.data.operations.random import random as _random
-from ringlet.data.operations.range import range as _range
-from ringlet.data.operations.rebatch import rebatch as _rebatch
-from ringlet.data.operations.reduce import reduce as _reduce
-from ringlet.data.operations.rejection_resample import rejection_resample as _rejection_resample
-from ringlet.data.operations.repeat import repeat as _repeat
-from ringlet.data.operations.sample_from_datasets import sample_from_datasets as _sample_from_datasets
-from ringlet.data.operations.save import save as _save
-from ringlet.data.operations.scan import scan as _scan
-from ringlet.data.operations.shard import shard as _shard
-from ringlet.data.operations.shuffle import shuffle as _shuffle
-from ringlet.data.operations.skip import skip as _skip
-from ringlet.data.operations.snapshot import snapshot as _snapshot
-from ringlet.data.operations.take import take as _take
-from ringlet.data.operations.take_while import take_while as _take_while
-from ringlet.data.operations.unbatch import unbatch as _unbatch
-from ringlet.data.operations.unique import unique as _unique
-from ringlet.data.operations.window import window as _window
-from ringlet.data.operations.with_options import options as _options
-from ringlet.data.operations.with_options import with_options as _with_options
-from ringlet.data.operations.zip import zip as _zip
-from ringlet.data.readers.csv import from_csv as _from_csv
-from ringlet.data.readers.npy import from_npy as _from_npy
-from ringlet.data.readers.parquet import from_parquet as _from_parquet
+from ringlet.module_names import MethodOnUse
+
+if TYPE_CHECKING:
+    from ringlet.data.operations.apply import apply as _apply
+    from ringlet.data.operations.batch import batch as _batch
+    from ringlet.data.operations.bucket_by_sequence_length import (
+        bucket_by_sequence_length as _bucket_by_sequence_length,
+    )
+    from ringlet.data.operations.cache import cache as _cache
+    from ringlet.data.operations.choose_from_datasets import choose_from_datasets as _choose_from_datasets
+    from ringlet.data.operations.concatenate import concatenate as _concatenate
+    from ringlet.data.operations.counter import counter as _counter
+    from ringlet.data.operations.enumerate import enumerate as _enumerate
+    from ringlet.data.operations.filter import filter as _filter
+    from ringlet.data.operations.fingerprint import fingerprint as _fingerprint
+    from ringlet.data.operations.flat_map import flat_map as _flat_map
+    from ringlet.data.operations.from_generator import from_generator as _from_generator
+    from ringlet.data.operations.from_iterable import from_iterable as _from_iterable
+    from ringlet.data.operations.from_list import from_list as _from_list
+    from ringlet.data.operations.from_tensor_slices import from_tensor_slices as _from_tensor_slices
+    from ringlet.data.operations.from_tensors import from_tensors as _from_tensors
+    from ringlet.data.operations.get_single_element import get_single_element as _get_single_element
+    from ringlet.data.operations.group_by_window import group_by_window as _group_by_window
+    from ringlet.data.operations.ignore_errors import ignore_errors as _ignore_errors
+    from ringlet.data.operations.interleave import interleave as _interleave
+    from ringlet.data.operations.list_files import list_files as _list_files
+    from ringlet.data.operations.load import load as _load
+    from ringlet.data.operations.map import map as _map
+    from ringlet.data.operations.padded_batch import padded_batch as _padded_batch
+    from ringlet.data.operations.prefetch import prefetch as _prefetch
+    from ringlet.data.operations.random import random as _random
+    from ringlet.data.operations.range import range as _range
+    from ringlet.data.operations.rebatch import rebatch as _rebatch
+    from ringlet.data.operations.reduce import reduce as _reduce
+    from ringlet.data.operations.rejection_resample import rejection_resample as _rejection_resample
+    from ringlet.data.operations.repeat import repeat as _repeat
+    from ringlet.data.operations.sample_from_datasets import sample_from_datasets as _sample_from_datasets
+    from ringlet.data.operations.save import save as _save
+    from ringlet.data.operations.scan import scan as _scan
+    from ringlet.data.operations.shard import shard as _shard
+    from ringlet.data.operations.shuffle import shuffle as _shuffle
+    from ringlet.data.operations.skip import skip as _skip
+    from ringlet.data.operations.snapshot import snapshot as _snapshot
+    from ringlet.data.operations.take import take as _take
+    from ringlet.data.operations.take_while import take_while as _take_while
+    from ringlet.data.operations.unbatch import unbatch as _unbatch
+    from ringlet.data.operations.unique import unique as _unique
+    from ringlet.data.operations.window import window as _window
+    from ringlet.data.operations.with_options import options as _options
+    from ringlet.data.operations.with_options import with_options as _with_options
+    from ringlet.data.operations.zip import zip as _zip
+    from ringlet.data.readers.csv import from_csv as _from_csv
+    from ringlet.data.readers.npy import from_npy as _from_npy
+    from ringlet.data.readers.parquet import from_parquet as _from_parquet
+
+# Method -> module, for methods that are not in the module of their name in `operations`.
+_ELSEWHERE = {
+    "from_csv": "readers.csv",
+    "from_npy": "readers.npy",
+    "from_parquet": "readers.parquet",
+    "options": "operations.with_options",
+}
+
+
+def _on_use(names: str, kind: type | None = None) -> dict[str, MethodOnUse]:
+    homes = {name: _ELSEWHERE.get(name, f"operations.{name}") for name in names.split()}
+    return {name: MethodOnUse(f"ringlet.data.{home}", kind) for name, home in homes.items()}
 
 
 class Dataset:
@@ -95,57 +115,73 @@ class Dataset:
             )
         self._node = node
 
-    counter = classmethod(_counter)
-    from_csv = classmethod(_from_csv)
-    from_generator = classmethod(_from_generator)
-    from_iterable = classmethod(_from_iterable)
-    from_list = classmethod(_from_list)
-    from_npy = classmethod(_from_npy)
-    from_parquet = classmethod(_from_parquet)
-    from_tensor_slices = classmethod(_from_tensor_slices)
-    from_tensors = classmethod(_from_tensors)
-    list_files = classmethod(_list_files)
-    load = classmethod(_load)
-    random = classmethod(_random)
-    range = classmethod(_range)
+    if TYPE_CHECKING:
+        counter = classmethod(_counter)
+        from_csv = classmethod(_from_csv)
+        from_generator = classmethod(_from_generator)
+        from_iterable = classmethod(_from_iterable)
+        from_list = classmethod(_from_list)
+        from_npy = classmethod(_from_npy)
+        from_parquet = classmethod(_from_parquet)
+        from_tensor_slices = classmethod(_from_tensor_slices)
+        from_tensors = classmethod(_from_tensors)
+        list_files = classmethod(_list_files)
+        load = classmethod(_load)
+        random = classmethod(_random)
+        range = classmethod(_range)
 
-    choose_from_datasets = staticmethod(_choose_from_datasets)
-    sample_from_datasets = staticmethod(_sample_from_datasets)
-    zip = staticmethod(_zip)
+        choose_from_datasets = staticmethod(_choose_from_datasets)
+        sample_from_datasets = staticmethod(_sample_from_datasets)
+        zip = staticmethod(_zip)
 
-    apply = _apply
-    batch = _batch
-    bucket_by_sequence_length = _bucket_by_sequence_length
-    cache = _cache
-    concatenate = _concatenate
-    enumerate = _enumerate
-    filter = _filter
-    fingerprint = _fingerprint
-    flat_map = _flat_map
-    get_single_element = _get_single_element
-    group_by_window = _group_by_window
-    ignore_errors = _ignore_errors
-    interleave = _interleave
-    map = _map
-    options = _options
-    padded_batch = _padded_batch
-    prefetch = _prefetch
-    rebatch = _rebatch
-    reduce = _reduce
-    rejection_resample = _rejection_resample
-    repeat = _repeat
-    save = _save
-    scan = _scan
-    shard = _shard
-    shuffle = _shuffle
-    skip = _skip
-    snapshot = _snapshot
-    take = _take
-    take_while = _take_while
-    unbatch = _unbatch
-    unique = _unique
-    window = _window
-    with_options = _with_options
+        apply = _apply
+        batch = _batch
+        bucket_by_sequence_length = _bucket_by_sequence_length
+        cache = _cache
+        concatenate = _concatenate
+        enumerate = _enumerate
+        filter = _filter
+        fingerprint = _fingerprint
+        flat_map = _flat_map
+        get_single_element = _get_single_element
+        group_by_window = _group_by_window
+        ignore_errors = _ignore_errors
+        interleave = _interleave
+        map = _map
+        options = _options
+        padded_batch = _padded_batch
+        prefetch = _prefetch
+        rebatch = _rebatch
+        reduce = _reduce
+        rejection_resample = _rejection_resample
+        repeat = _repeat
+        save = _save
+        scan = _scan
+        shard = _shard
+        shuffle = _shuffle
+        skip = _skip
+        snapshot = _snapshot
+        take = _take
+        take_while = _take_while
+        unbatch = _unbatch
+        unique = _unique
+        window = _window
+        with_options = _with_options
+    else:
+        vars().update(
+            **_on_use(
+                "counter from_csv from_generator from_iterable from_list from_npy from_parquet from_tensor_slices "
+                "from_tensors list_files load random range",
+                classmethod,
+            ),
+            **_on_use("choose_from_datasets sample_from_datasets zip", staticmethod),
+            **_on_use(
+                "apply batch bucket_by_sequence_length cache concatenate enumerate filter fingerprint flat_map "
+                "get_single_element group_by_window ignore_errors interleave map options padded_batch prefetch rebatch "
+                "reduce rejection_resample repeat save scan shard shuffle skip snapshot take take_while unbatch unique "
+                "window with_options"
+            ),
+        )
 
     @property
     def node(self) -> Node:

@@ -158,7 +158,9 @@ _FROM_A_STATE = {"reduce", "scan"}
 
 
 def _add_operations() -> None:
-    for name, member in vars(data.Dataset).items():
+    for name in list(vars(data.Dataset)):
+        getattr(data.Dataset, name)  # loads the method
+        member = vars(data.Dataset)[name]
         if name.startswith("_") or isinstance(member, property) or name in _AS_THEY_ARE or name in vars(Dataset):
             continue
         if isinstance(member, types.FunctionType):
