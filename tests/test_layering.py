@@ -35,6 +35,7 @@ CPP_LAYERS = {
 # Folder or module below python/ringlet: its layer. "__init__" is the name `ringlet` itself.
 PYTHON_LAYERS = {
     "module_names": -1,
+    "version": -1,
     "variable_names": 0,
     "_core": 0,
     "errors": 0,

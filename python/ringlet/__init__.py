@@ -117,7 +117,7 @@ _PUBLIC = {
     # this machine
     "set_logical_devices": "devices",
     "show_config": "config",
-    "__version__": "config",
+    "__version__": "version",
     # submodules
     "checks": "checks",
     "cluster_resolver": "cluster_resolver",

@@ -15,7 +15,6 @@ from ringlet import tpu as tpu
 from ringlet import train as train
 from ringlet.collectives import ReduceOp as ReduceOp
 from ringlet.collectives import empty_shared as empty_shared
-from ringlet.config import __version__ as __version__
 from ringlet.config import show_config as show_config
 from ringlet.coordinator.server import Server as Server
 from ringlet.data import DistributedDataset as DistributedDataset
@@ -66,3 +65,4 @@ from ringlet.values import IndexedSlices as IndexedSlices
 from ringlet.values import Variable as Variable
 from ringlet.values import VariableAggregation as VariableAggregation
 from ringlet.values import VariableSynchronization as VariableSynchronization
+from ringlet.version import __version__ as __version__

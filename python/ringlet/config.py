@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import platform
 from collections.abc import Mapping
@@ -15,27 +14,13 @@ from ringlet.devices import visible_cores
 from ringlet.errors import InvalidArgumentError
 from ringlet.module_names import list_public
 from ringlet.observe import recorder_memory
+from ringlet.version import __version__
 
 __all__ = ["Config", "__version__", "cmake_dir", "show_config"]
 
 __dir__ = list_public(__name__)
 
-__version__: str
-
 CPU_VARIABLE = "RINGLET_CPU"
-
-
-def __getattr__(name: str) -> str:
-    if name != "__version__":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
-    return _version()
-
-
-@functools.cache
-def _version() -> str:
-    import importlib.metadata  # imported here because it loads slowly
-
-    return importlib.metadata.version("ringlet")
 
 
 class CpuConfig(TypedDict):
@@ -165,7 +150,7 @@ def _collect(environment: Mapping[str, str]) -> Config:
     cores = visible_cores()
     forced = environment.get(CPU_VARIABLE)
     return {
-        "version": _version(),
+        "version": __version__,
         "python": f"{platform.python_implementation()} {platform.python_version()} on {platform.platform(terse=True)}",
         "compiler": _core.compiler(),
         "cpu": {

@@ -143,8 +143,8 @@ def test_a_rank_that_is_held_is_refused_alone_also_with_another_number_of_ranks(
 
 
 OTHER_VERSION = """
-import importlib.metadata
-importlib.metadata.version = lambda name: "0.0.1"
+import ringlet.version
+ringlet.version.__version__ = "0.0.1"
 """
 
 

@@ -18,6 +18,8 @@ from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from typing import NoReturn
 
+from ringlet.version import __version__
+
 # Exit status for an invalid command line, as for the shell's builtins.
 WRONG_USE = 2
 _LONGEST_QUOTE = 40
@@ -121,9 +123,7 @@ def _without_command(given: list[str]) -> int:
     parser.add_argument("command", nargs="?", help=argparse.SUPPRESS)
     options, _ = parser.parse_known_args(given)
     if options.version:
-        from importlib.metadata import version  # imported here because it is slow to load
-
-        print(f"ringlet {version('ringlet')}")
+        print(f"ringlet {__version__}")
         return 0
     return parser.error(_not_a_command(options.command, given))
 

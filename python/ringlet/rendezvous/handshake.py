@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from ringlet.rendezvous.job_key import Job, ranks_text
 from ringlet.rendezvous.messages import Message, Unreadable
 from ringlet.rendezvous.process_identity import ProcessIdentity
+from ringlet.version import __version__
 
 _PROTOCOL = 1  # version of the rendezvous protocol and of the shared memory layout
 
@@ -31,7 +31,7 @@ class Handshake:
     @classmethod
     def of_this_process(cls, job: Job, ranks: Sequence[int]) -> Handshake:
         """Return the handshake of the calling process."""
-        version = f"{importlib.metadata.version('ringlet')}, protocol {_PROTOCOL}"
+        version = f"{__version__}, protocol {_PROTOCOL}"
         return cls(
             version, job.num_ranks, tuple(sorted(ranks)), secrets.token_hex(8), ProcessIdentity.of_this_process()
         )

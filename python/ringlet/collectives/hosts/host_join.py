@@ -7,7 +7,6 @@ back.
 from __future__ import annotations
 
 import dataclasses
-import importlib.metadata
 import json
 import platform
 import secrets
@@ -30,6 +29,7 @@ from ringlet.ipc.deadline import Deadline
 from ringlet.rendezvous.connected_group import ConnectedGroup
 from ringlet.rendezvous.job_key import Job, ranks_text
 from ringlet.rendezvous.process_identity import ProcessIdentity
+from ringlet.version import __version__
 
 _HELLO_TAG, _ANSWER_TAG = 1, 2
 _PAUSE_SECONDS = 0.001
@@ -112,7 +112,7 @@ def _introduction(job: Job, inboxes: Mapping[int, HostInbox], identity: ProcessI
         "ranks": list(inboxes),
         "labels": [inbox.label for inbox in inboxes.values()],
         "num_ranks": job.num_ranks,
-        "versions": f"ringlet {importlib.metadata.version('ringlet')}, Python {platform.python_version()}, NumPy "
+        "versions": f"ringlet {__version__}, Python {platform.python_version()}, NumPy "
         f"{np.__version__}, {sys.byteorder} endian",
         "process": identity.as_record(),
     }
