@@ -15,8 +15,8 @@ import pytest
 
 from ringlet.data import AutoShardPolicy, Dataset
 from ringlet.data.distribution.auto_shard import Sharding, auto_shard
-from ringlet.data.distribution.batch_size import batch_size_of
 from ringlet.data.distribution.distribute import distribute_dataset
+from ringlet.data.distribution.distribution_plan import batch_size_of
 from ringlet.data.distribution.legacy_rebatch import LegacyRebatch, legacy_rebatch
 from ringlet.data.distribution.replica_rows import batch_sizes_for_worker
 from ringlet.data.operations.prefetch import Prefetch

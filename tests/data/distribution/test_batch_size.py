@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ringlet.data import Dataset, Options
-from ringlet.data.distribution.batch_size import batch_size_of
+from ringlet.data.distribution.distribution_plan import batch_size_of
 from ringlet.errors import InvalidArgumentError
 
 TWELVE = Dataset.range(12)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ringlet.data import Dataset, TensorSpec
-from ringlet.data.distribution.empty_part import empty_part
+from ringlet.data.distribution.element_distribution import empty_part
 from ringlet.data.graph.spec_inference import known_spec
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ringlet
-from ringlet.data.state.stateful_functions import state_read_by
+from ringlet.data.state.user_state import state_read_by
 
 RNG = np.random.default_rng(0)
 

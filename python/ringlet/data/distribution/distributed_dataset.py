@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from ringlet.data.dataset import Dataset
 from ringlet.data.distribution.distributed_iterator import DistributedIterator
-from ringlet.data.distribution.distribution_plan import Decision, Uneven, decide, decide_dealing, decide_per_replica
-from ringlet.data.distribution.element_distribution import ElementDistribution
-from ringlet.data.distribution.input_placement import InputPlacement
 from ringlet.data.graph.cardinality import cardinality_text
-from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.iterable import iterable_source
-from ringlet.data.graph.node import Node
+
+if TYPE_CHECKING:
+    from ringlet.data.dataset import Dataset
+    from ringlet.data.distribution.distribution_plan import Decision, Uneven
+    from ringlet.data.graph.element_structure import Nest
+    from ringlet.data.graph.node import Node
 
 D = TypeVar("D", bound="DistributedDataset")
 
@@ -75,6 +73,7 @@ class DistributedDataset:
 
     Examples
     --------
+    >>> from ringlet.data import Dataset
     >>> distributed = DistributedDataset(Dataset.range(8).batch(5), 2)
     >>> for step in distributed:
     ...     print([part.tolist() for part in step.values])
@@ -95,6 +94,10 @@ class DistributedDataset:
         buffer_size: int = 1,
         uneven: Uneven = None,
     ) -> None:
+        # Imported here because all programs load the name of this class.
+        from ringlet.data.distribution.distribution_plan import decide, decide_dealing
+        from ringlet.data.distribution.input_placement import InputPlacement
+
         place = InputPlacement(num_replicas, num_workers, worker_index, sum_over_workers, exchange)
         if rebatch:
             self._decision = decide(_node(dataset), place, buffer_size=buffer_size, uneven=uneven)
@@ -114,10 +117,13 @@ class DistributedDataset:
 
         Examples
         --------
+        >>> from ringlet.data import Dataset
         >>> distributed = DistributedDataset.of_replicas([Dataset.range(2).batch(1), Dataset.range(5).batch(1)])
         >>> [[part.tolist() for part in step.values] for step in distributed][1:3]
         [[[1], [1]], [[], [2]]]
         """
+        from ringlet.data.distribution.distribution_plan import decide_per_replica
+
         return cls._decided(decide_per_replica(list(map(_node, datasets)), buffer_size=buffer_size))
 
     @classmethod
@@ -133,10 +139,15 @@ class DistributedDataset:
 
         Examples
         --------
+        >>> from ringlet.data import Dataset
         >>> distributed = DistributedDataset(Dataset.range(5).batch(2), 2, rebatch=False)
         >>> len(list(distributed)), len(list(distributed.without_padding()))
         (2, 1)
         """
+        from dataclasses import replace
+
+        from ringlet.data.distribution.element_distribution import ElementDistribution
+
         plan = self._decision.plan
         if isinstance(plan, ElementDistribution):
             plan = replace(plan, may_pad=False)
@@ -178,6 +189,7 @@ class DistributedDataset:
 
         Examples
         --------
+        >>> from ringlet.data import Dataset
         >>> DistributedDataset(Dataset.range(8).batch(5), 2).reduce(0, lambda n, step: n + len(step.values[1]))
         3
         """
@@ -217,6 +229,8 @@ class DistributedDataset:
         return True
 
     def __getattr__(self, name: str) -> NoReturn:
+        from ringlet.data.dataset import Dataset
+
         hint = ". Transform the dataset before distributing it." if hasattr(Dataset, name) else ""
         raise AttributeError(f"a {type(self).__name__} has no {name!r}{hint}", name=name, obj=self)
 
@@ -224,4 +238,7 @@ class DistributedDataset:
 def _node(dataset: Any) -> Node:
     if isinstance(dataset, DistributedDataset):
         raise TypeError("the dataset is already distributed. Pass the original Dataset instead.")
+    from ringlet.data.dataset import Dataset
+    from ringlet.data.graph.iterable import iterable_source
+
     return dataset.node if isinstance(dataset, Dataset) else iterable_source(dataset)

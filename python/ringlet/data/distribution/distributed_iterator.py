@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ringlet import context
-from ringlet.data.distribution.distribution_plan import Plan
-from ringlet.data.distribution.element_distribution import next_padded
-from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.iteration_context import Graph, position_graph
-from ringlet.data.graph.node import State
-from ringlet.data.operations.prefetch import Prefetch
-from ringlet.data.optional import Optional
 from ringlet.data.state.iterator_state import batches_read, restored
 from ringlet.data.state.pipeline_iterator import PipelineIterator
 from ringlet.observe import trace_hook
+
+if TYPE_CHECKING:
+    from ringlet.data.distribution.distribution_plan import Plan
+    from ringlet.data.graph.element_structure import Nest
+    from ringlet.data.graph.node import State
+    from ringlet.data.optional import Optional
 
 _UNKNOWN = -(1 << 62)  # number of steps if a restored state lacks it; stays negative when incremented
 
@@ -73,6 +75,9 @@ class DistributedIterator(PipelineIterator):
         >>> iter(DistributedDataset([[1.5, 2.5]], 1)).get_next_as_optional()
         Optional(array([1.5, 2.5]))
         """
+        from ringlet.data.distribution.element_distribution import next_padded
+        from ringlet.data.optional import Optional
+
         _require_no_replica()
         try:
             step = next_padded(self._stream)
@@ -99,6 +104,8 @@ class DistributedIterator(PipelineIterator):
 
 def _global_batches(plan: Plan) -> Graph | None:
     """Return the dataset whose elements are the steps of all workers; None if steps are not single elements."""
+    from ringlet.data.operations.prefetch import Prefetch
+
     batches: Graph | None = getattr(plan, "global_batches", position_graph(plan))
     return batches.inputs[0] if isinstance(batches, Prefetch) else batches
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.iteration_context import Graph, IterationContext, position_graph
-from ringlet.data.graph.node import State, Stream
+
+if TYPE_CHECKING:
+    from ringlet.data.graph.node import State, Stream
 
 
 class Openable(Graph, Protocol):

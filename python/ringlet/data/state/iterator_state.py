@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ringlet.data.graph.iteration_context import Graph, IterationContext, position_graph
-from ringlet.data.graph.node import State
 from ringlet.data.graph.pipeline_handle import PipelineHandle
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from ringlet.data.graph.node import State
 
 VERSION = 1
 

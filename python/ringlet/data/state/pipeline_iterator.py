@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import State
 from ringlet.data.graph.pipeline_handle import Openable, PipelineHandle
 from ringlet.data.state.iterator_state import restored, saved
-from ringlet.data.state.user_state import check_external_state
 from ringlet.errors import OutOfRangeError
+
+if TYPE_CHECKING:
+    from ringlet.data.graph.node import State
 
 P = TypeVar("P", bound="PipelineIterator")
 
@@ -93,6 +94,8 @@ class PipelineIterator(Iterator[Nest]):
         >>> list(later) == list(iterator)
         True
         """
+        from ringlet.data.state.user_state import check_external_state
+
         check_external_state(self._opened.graph)
         return saved(self._opened)
 

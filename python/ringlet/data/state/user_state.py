@@ -1,16 +1,32 @@
-"""Check for state of user functions, which an iterator cannot save."""
+"""Check for state of user functions, which an iterator cannot save.
+
+Variables and random number generators are detected in the code of a function, which is inspected but not run. The
+search starts at the globals, closure variables and bound object that the code uses, and follows attributes, as in
+``np.random.normal`` or ``self.rng``, and functions of the same package. References through containers or compiled code
+are not detected.
+"""
 
 from __future__ import annotations
 
+import builtins
 import dataclasses
+import dis
+import functools
+import inspect
+import random
+import types
 import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
 
 from ringlet.data.graph.iteration_context import Graph, graph_nodes
 from ringlet.data.graph.node import Node
 from ringlet.data.operations.with_options import options_of
 from ringlet.data.policies import ExternalStatePolicy
-from ringlet.data.state.stateful_functions import state_read_by
 from ringlet.errors import FailedPreconditionError
+from ringlet.values.variables.variable import Variable
 
 _REMEDY = (
     "Draw random numbers from a seed in the element; or, if the functions have no state, set "
@@ -51,3 +67,99 @@ def _state_of(root: Node) -> str | None:
             if found is not None:
                 return f"{getattr(value, '__qualname__', repr(value))} of {type(node).__name__} is stateful: {found}"
     return None
+
+
+_ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
+_ABSENT = object()
+
+
+@functools.cache
+def _generators() -> tuple[type[Any], ...]:
+    # A function instead of a constant, since NumPy imports numpy.random lazily.
+    return np.random.Generator, np.random.RandomState, random.Random
+
+
+def state_read_by(function: Any) -> str | None:
+    """Return a description of the variable or random number generator that a function uses, or None."""
+    return _found(function, set())
+
+
+def _found(function: Any, seen: set[int]) -> str | None:
+    function = inspect.unwrap(function)
+    if isinstance(function, functools.partial):
+        kinds = (_kind(value, "an argument") for value in (*function.args, *function.keywords.values()))
+        return next(filter(None, kinds), None) or _found(function.func, seen)
+    bound = getattr(function, "__self__", _ABSENT)
+    what = _kind(function, getattr(function, "__qualname__", "it"))
+    if what is not None:
+        return what
+    if isinstance(function, types.MethodType):
+        function = function.__func__
+    elif not isinstance(function, types.FunctionType):
+        call = inspect.getattr_static(type(function), "__call__", None)
+        if not isinstance(call, types.FunctionType):
+            return None
+        function, bound = call, function
+    if id(function) in seen:
+        return None
+    seen.add(id(function))
+    package = (function.__module__ or "").partition(".")[0]
+    for name, value in _reached(function, bound):
+        what = _kind(value, name)
+        if what is None and isinstance(value, (types.FunctionType, types.MethodType)):
+            is_own = (value.__module__ or "").partition(".")[0] == package
+            what = _found(value, seen) if is_own else None
+        if what is not None:
+            return what
+    return None
+
+
+def _kind(value: Any, name: str) -> str | None:
+    if isinstance(value, Variable):
+        return f"it reads the variable {name}"
+    if isinstance(value, _generators()) or isinstance(getattr(value, "__self__", None), _generators()):
+        return f"it draws random numbers from {name}"
+    return None
+
+
+def _reached(function: types.FunctionType, bound: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the path, such as ``self.rng``, and the value of each name and attribute chain in the code."""
+    names: dict[str, Any] = {**vars(builtins), **function.__globals__}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
+        try:
+            names[name] = cell.cell_contents
+        except ValueError:  # the cell is empty
+            names[name] = _ABSENT
+    parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
+    names.update(dict.fromkeys(function.__code__.co_varnames, _ABSENT))
+    defaults = function.__defaults__ or ()
+    names.update(zip(parameters[len(parameters) - len(defaults) :], defaults, strict=True))
+    names.update(function.__kwdefaults__ or {})
+    if bound is not _ABSENT and parameters:
+        names[parameters[0]] = bound
+    for code in _codes(function.__code__):
+        path, value = "", _ABSENT
+        for step in dis.get_instructions(code):
+            if step.opname in _ATTRIBUTES and value is not _ABSENT:
+                path, value = f"{path}.{step.argval}", _attribute(value, step.argval)
+            elif isinstance(step.argval, str) and step.opname.startswith("LOAD_"):
+                path, value = step.argval, names.get(step.argval, _ABSENT)
+            else:
+                value = _ABSENT
+            if value is not _ABSENT:
+                yield path, value
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes(constant)
+
+
+def _attribute(value: Any, name: str) -> Any:
+    """Return an attribute without running property code."""
+    found = inspect.getattr_static(value, name, _ABSENT)
+    if isinstance(found, types.FunctionType) and not isinstance(value, (type, types.ModuleType)):
+        return types.MethodType(found, value)
+    return found
