@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import bench.torch_mlp
-from ringlet.strategy.multi_worker import multi_worker_strategy
+from ringlet.strategy.multi_worker import multi_worker_extended
 from tests.frameworks.libraries import library
 
 torch = library("torch")
@@ -24,7 +24,7 @@ NIGHTLY = bool(os.environ.get("RINGLET_CI_NIGHTLY"))
 
 @pytest.fixture(autouse=True)
 def one_thread_and_replica(monkeypatch):
-    monkeypatch.setattr(multi_worker_strategy, "requested_devices", tuple)  # other tests may have asked for several
+    monkeypatch.setattr(multi_worker_extended, "requested_devices", tuple)  # other tests may have asked for several
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -50,7 +50,7 @@ def test_one_process_learns():
 
 
 def test_several_replicas_in_a_process_are_refused(monkeypatch):
-    monkeypatch.setattr(multi_worker_strategy, "requested_devices", lambda: ("CPU:0", "CPU:1"))
+    monkeypatch.setattr(multi_worker_extended, "requested_devices", lambda: ("CPU:0", "CPU:1"))
     with pytest.raises(SystemExit, match="one replica each"):
         torch_mlp.RingletTrainer(widths=(1024, 10))
 

@@ -16,7 +16,7 @@ import numpy as np
 
 import ringlet
 import ringlet.data
-import ringlet.strategy.multi_worker.multi_worker_strategy  # loaded once for all jobs
+import ringlet.strategy.multi_worker.multi_worker_extended  # loaded once for all jobs
 from ringlet import VariableAggregation, VariableSynchronization
 from tests.processes import chaos
 from tests.processes.chaos import Plan, run_plan

@@ -21,7 +21,7 @@ DRIVER = """
 import random, signal
 import numpy as np
 import ringlet
-import ringlet.data, ringlet.strategy.multi_worker.multi_worker_strategy
+import ringlet.data, ringlet.strategy.multi_worker.multi_worker_extended
 from ringlet.errors import DeadlineExceededError, WorkerLostError
 from tests.processes.forked import Job, left_behind
 from tests.strategy.workers import environment

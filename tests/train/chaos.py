@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import ringlet
-import ringlet.strategy.multi_worker.multi_worker_strategy  # loaded once for all jobs
+import ringlet.strategy.multi_worker.multi_worker_extended  # loaded once for all jobs
 from ringlet import VariableAggregation, VariableSynchronization
 from ringlet.errors import DeadlineExceededError, WorkerLostError
 from ringlet.train import Checkpoint, CheckpointManager, latest_checkpoint

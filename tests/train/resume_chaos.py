@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 import ringlet
-import ringlet.strategy.multi_worker.multi_worker_strategy  # loaded once for all jobs
+import ringlet.strategy.multi_worker.multi_worker_extended  # loaded once for all jobs
 from ringlet.data import Dataset
 from ringlet.errors import WorkerLostError
 from ringlet.experimental import PreemptionCheckpointHandler

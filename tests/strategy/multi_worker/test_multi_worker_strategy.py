@@ -8,7 +8,7 @@ import pytest
 import ringlet
 from ringlet.cluster import ClusterSpec, SimpleClusterResolver
 from ringlet.collectives import Op
-from ringlet.strategy.multi_worker import multi_worker_strategy
+from ringlet.strategy.multi_worker import multi_worker_extended
 from ringlet.testing import run_on_ranks
 from tests.strategy.contract import StrategyContract
 
@@ -18,7 +18,7 @@ EXPERIMENTAL = ringlet.experimental.MultiWorkerMirroredStrategy
 @pytest.fixture(autouse=True)
 def default_devices(monkeypatch):
     """Reset the number of devices, which another test of this process may have set."""
-    monkeypatch.setattr(multi_worker_strategy, "requested_devices", tuple)
+    monkeypatch.setattr(multi_worker_extended, "requested_devices", tuple)
 
 
 class TestOneWorker(StrategyContract):
@@ -27,7 +27,7 @@ class TestOneWorker(StrategyContract):
     @pytest.fixture(autouse=True)
     def devices(self, monkeypatch, num_replicas):
         names = tuple(f"CPU:{i}" for i in range(num_replicas))
-        monkeypatch.setattr(multi_worker_strategy, "requested_devices", lambda: names)
+        monkeypatch.setattr(multi_worker_extended, "requested_devices", lambda: names)
 
     def make(self, num_replicas):
         return ringlet.MultiWorkerMirroredStrategy()

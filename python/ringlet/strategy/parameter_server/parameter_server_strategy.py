@@ -12,10 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from ringlet import context
-from ringlet.cluster import ClusterResolver
-from ringlet.cluster.config_errors import Fault
-from ringlet.cluster.task_validation import check_task, num_tasks
-from ringlet.cluster.worker_job_key import task_name
 from ringlet.collectives import ReduceOp
 from ringlet.collectives.argument_parsing import shortened
 from ringlet.devices import canonicalize
@@ -24,16 +20,14 @@ from ringlet.errors.exception_notes import with_usage
 from ringlet.strategy.api.extended import StrategyExtended
 from ringlet.strategy.api.one_device_strategy import OneDeviceExtended
 from ringlet.strategy.api.strategy import Strategy
-from ringlet.strategy.calls.value_context import ValueContext
-from ringlet.strategy.parameter_server.parameter_server_client import ParameterServers, servers_of
-from ringlet.strategy.parameter_server.variable_partitioning import shard_requests
-from ringlet.values.variables.sharded_variable import ShardedVariable
-from ringlet.values.variables.table_storage import new_table_key
-from ringlet.values.variables.variable_factory import create_on_table
 from ringlet.values.variables.variable_spec import VariableRequest
 
+# Modules for clusters and variables on servers are imported in functions: all programs load the name of this class.
 if TYPE_CHECKING:
+    from ringlet.cluster import ClusterResolver
     from ringlet.data import InputContext
+    from ringlet.strategy.calls.value_context import ValueContext
+    from ringlet.strategy.parameter_server.parameter_server_client import ParameterServers
 
 _log = logging.getLogger(__name__)
 
@@ -88,6 +82,8 @@ class ParameterServerStrategy(Strategy):
         super().__init__(ParameterServerExtended(self, cluster_resolver, variable_partitioner))
         # The only ClusterCoordinator of this strategy, once it exists.
         self._cluster_coordinator: Any = None
+        from ringlet.values.variables.table_storage import new_table_key
+
         self._key = new_table_key()
 
     def _here(self) -> Strategy:
@@ -131,6 +127,8 @@ class ParameterServerExtended(OneDeviceExtended):
         """Return the size of the cluster, for messages."""
         if self._resolver is None:
             return "in a worker"
+        from ringlet.cluster.task_validation import num_tasks
+
         spec = self._resolver.cluster_spec()
         return f"workers={num_tasks(spec, 'worker')}, ps={num_tasks(spec, 'ps')}"
 
@@ -159,6 +157,8 @@ class ParameterServerExtended(OneDeviceExtended):
                 "only the coordinator of a cluster has access to its processes, but this process is a worker"
             )
         if self._known_servers is None:
+            from ringlet.strategy.parameter_server.parameter_server_client import servers_of
+
             self._known_servers = servers_of(self._resolver)
         return self._known_servers
 
@@ -186,6 +186,9 @@ class ParameterServerExtended(OneDeviceExtended):
         server = _current_server.get()
         if server is not None or self._partitioner is None:
             return self._create_on(request, server)
+        from ringlet.strategy.parameter_server.variable_partitioning import shard_requests
+        from ringlet.values.variables.sharded_variable import ShardedVariable
+
         shards = shard_requests(request, self._partitioner)
         if not shards:
             return self._create_on(request, None)
@@ -208,6 +211,9 @@ class ParameterServerExtended(OneDeviceExtended):
 
     def _create_on(self, request: Any, server: int | None) -> Any:
         """Create a variable on a parameter server; None selects the next parameter server."""
+        from ringlet.cluster.worker_job_key import task_name
+        from ringlet.values.variables.variable_factory import create_on_table
+
         servers, strategy = self._servers(), self._container_strategy()
         with self._lock:
             index = self._variable_count % len(servers.tasks.ps) if server is None else server
@@ -277,6 +283,10 @@ _WITHOUT_CLUSTER = (
 
 
 def _check_cluster(resolver: Any) -> None:
+    from ringlet.cluster import ClusterResolver
+    from ringlet.cluster.config_errors import Fault
+    from ringlet.cluster.task_validation import check_task, num_tasks
+
     if not isinstance(resolver, ClusterResolver):
         raise TypeError(
             f"cluster_resolver must be a ClusterResolver, got {resolver!r} of type {type(resolver).__name__}: "

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,11 +16,16 @@ from numpy.typing import NDArray
 from ringlet import context, nest
 from ringlet.cluster.resolvers.tpu_resolver import TPUClusterResolver
 from ringlet.collectives import CommunicationOptions, ReduceOp
+from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.collectives.argument_parsing import shortened
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.errors import NotFoundError
+from ringlet.sharding import ShardedArray, Sharding
+from ringlet.sharding.creation import place
 from ringlet.sharding.layout.device_group import DeviceGroup
-from ringlet.sharding.layout.partition import whole_number
+from ringlet.sharding.layout.layout import Layout
+from ringlet.sharding.layout.layout_of import layout_of
+from ringlet.sharding.layout.partition import check_partition, whole_number
 from ringlet.strategy.api.cross_device_ops import CoreAllReduce
 from ringlet.strategy.api.extended import StrategyExtended
 from ringlet.strategy.api.mirrored_strategy import MAX_REPLICAS, MirroredExtended
@@ -135,7 +141,7 @@ class TPUExtended(MirroredExtended):
     @contextmanager
     def experimental_logical_device(self, logical_device_id: int) -> Iterator[None]:
         """Return a context manager that makes a logical device current, on which new variables are placed."""
-        count, number = self.num_logical_devices, checked_logical_device(logical_device_id)
+        count, number = self.num_logical_devices, _checked_logical_device(logical_device_id)
         if not -count <= number < count:
             raise ValueError(
                 f"`logical_device_id` not in range (was {number}, but there are only {count} logical "
@@ -231,8 +237,67 @@ class TPUExtended(MirroredExtended):
     def _replicas_of_hosts(self) -> list[int]:
         return [len(devices) for devices in self.input_devices.values()]
 
+    # --- tensor layouts -----------------------------------------------------------------------------------------------
 
-def checked_logical_device(logical_device_id: Any) -> int:
+    def _split(self, tensor: Any, partition_dimensions: Sequence[int]) -> ShardedArray:
+        array = _array(tensor)
+        parts = check_partition(array.shape, partition_dimensions, self.num_logical_devices)
+        return self._laid_out(array, *_tiled(tuple(parts)))
+
+    def _assign(self, tensor: Any, logical_device_id: int) -> ShardedArray:
+        if self.is_spmd:
+            raise ValueError(
+                "Cannot assign a tensor to a logical device in SPMD mode, where tensors are split over or replicated "
+                "on all of them. To disable SPMD, construct the TPUStrategy with "
+                "`experimental_spmd_xla_partitioning=False`"
+            )
+        count = self.num_logical_devices
+        number = _checked_logical_device(logical_device_id)
+        if not 0 <= number < count:
+            raise ValueError(
+                "`logical_core_id` to assign must be lower then total number of logical devices per replica. Received "
+                f"logical device id {number} but there are only total of {count} logical devices in "
+                f"replica: valid ids are 0 to {count - 1}"
+            )
+        return self._laid_out(_array(tensor), Sharding.maximal(number, count))
+
+    def _replicate(self, tensor: Any) -> ShardedArray:
+        return self._laid_out(_array(tensor), Sharding.replicated(self.num_logical_devices))
+
+    def _laid_out(self, array: Any, sharding: Sharding, layout: Layout | None = None) -> ShardedArray:
+        group = self.logical_device_group
+        if layout is None:
+            layout = layout_of(sharding, array.ndim, group.num_devices)
+        if not isinstance(array, ShardedArray):
+            return place(array, layout, group)
+        if array._group == group:
+            return array if array._layout == layout else array.reshard(sharding)
+        return place(array._gathered(), layout, group)
+
+
+@lru_cache(maxsize=1024)
+def _tiled(parts: tuple[int, ...]) -> tuple[Sharding, Layout]:
+    sharding = Sharding.tiled(parts)
+    return sharding, layout_of(sharding, len(parts))
+
+
+def _array(tensor: Any) -> Any:
+    """Return the array to lay out: a NumPy array, or a `ShardedArray`, which has a layout already."""
+    if type(tensor) is np.ndarray or isinstance(tensor, ShardedArray):
+        return tensor
+    kind = kind_of(tensor)
+    if kind is not None:
+        return kind.as_ndarray(tensor, "the tensor")
+    whole = np.asarray(tensor)
+    if whole.dtype.kind == "O":
+        raise TypeError(
+            f"the tensor must be an array, a number, text or a list of these, got {shortened(tensor)} of type "
+            f"{type(tensor).__name__}: pass each array of a structure separately"
+        )
+    return whole
+
+
+def _checked_logical_device(logical_device_id: Any) -> int:
     """Convert the number of a logical device to an int; the device may not exist."""
     number = whole_number(logical_device_id)
     if number is None:

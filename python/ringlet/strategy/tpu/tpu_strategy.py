@@ -5,22 +5,15 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from ringlet import nest
-from ringlet.collectives.adapters.array_adapters import kind_of
-from ringlet.collectives.argument_parsing import shortened
-from ringlet.sharding import ShardedArray, Sharding
-from ringlet.sharding.creation import place
-from ringlet.sharding.layout.layout import Layout
-from ringlet.sharding.layout.layout_of import layout_of
-from ringlet.sharding.layout.partition import check_partition
 from ringlet.strategy.api.strategy import Strategy
-from ringlet.strategy.tpu.tpu_extended import TPUExtended, checked_logical_device
 from ringlet.values import DistributedValues
+
+if TYPE_CHECKING:
+    from ringlet.sharding import ShardedArray
+    from ringlet.strategy.tpu.tpu_extended import TPUExtended
 
 _log = logging.getLogger(__name__)
 
@@ -150,9 +143,7 @@ class TPUStrategy(TPUStrategyBase):
         >>> [tile.tolist() for tile in strategy.experimental_split_to_logical_devices(rows, [2, 1]).shards]
         [[[0, 1], [2, 3]], [[4, 5], [6, 7]]]
         """
-        array = _array(tensor)
-        parts = check_partition(array.shape, partition_dimensions, self._extended.num_logical_devices)
-        return self._laid_out(array, *_tiled(tuple(parts)))
+        return self._extended._split(tensor, partition_dimensions)
 
     def experimental_assign_to_logical_device(self, tensor: Any, logical_device_id: int) -> ShardedArray:
         """Assign a tensor to one logical device of a replica; its values do not change.
@@ -184,21 +175,7 @@ class TPUStrategy(TPUStrategyBase):
         >>> print(strategy.experimental_assign_to_logical_device(np.ones(3), 1).sharding)
         {maximal device=1}
         """
-        if self._extended.is_spmd:
-            raise ValueError(
-                "Cannot assign a tensor to a logical device in SPMD mode, where tensors are split over or replicated "
-                "on all of them. To disable SPMD, construct the TPUStrategy with "
-                "`experimental_spmd_xla_partitioning=False`"
-            )
-        count = self._extended.num_logical_devices
-        number = checked_logical_device(logical_device_id)
-        if not 0 <= number < count:
-            raise ValueError(
-                "`logical_core_id` to assign must be lower then total number of logical devices per replica. Received "
-                f"logical device id {number} but there are only total of {count} logical devices in "
-                f"replica: valid ids are 0 to {count - 1}"
-            )
-        return self._laid_out(_array(tensor), Sharding.maximal(number, count))
+        return self._extended._assign(tensor, logical_device_id)
 
     def experimental_replicate_to_logical_devices(self, tensor: Any) -> ShardedArray:
         """Replicate a tensor on all logical devices of a replica; its values do not change.
@@ -220,21 +197,11 @@ class TPUStrategy(TPUStrategyBase):
         >>> print(strategy.experimental_replicate_to_logical_devices(np.ones(2)) + 1)
         [2. 2.]
         """
-        return self._laid_out(_array(tensor), Sharding.replicated(self._extended.num_logical_devices))
+        return self._extended._replicate(tensor)
 
     split_to_logical_devices = experimental_split_to_logical_devices
     assign_to_logical_device = experimental_assign_to_logical_device
     replicate_to_logical_devices = experimental_replicate_to_logical_devices
-
-    def _laid_out(self, array: Any, sharding: Sharding, layout: Layout | None = None) -> ShardedArray:
-        group = self._extended.logical_device_group
-        if layout is None:
-            layout = layout_of(sharding, array.ndim, group.num_devices)
-        if not isinstance(array, ShardedArray):
-            return place(array, layout, group)
-        if array._group == group:
-            return array if array._layout == layout else array.reshard(sharding)
-        return place(array._gathered(), layout, group)
 
 
 class ExperimentalTPUStrategy(TPUStrategyBase):
@@ -259,6 +226,9 @@ class ExperimentalTPUStrategy(TPUStrategyBase):
 
 
 def _extended(*args: Any, **kwargs: Any) -> TPUExtended:
+    # Imported here because all programs load the names of the classes.
+    from ringlet.strategy.tpu.tpu_extended import TPUExtended
+
     extended = TPUExtended(*args, **kwargs)
     num_hosts = len(extended.input_devices)
     if num_hosts > 1:
@@ -267,28 +237,6 @@ def _extended(*args: Any, **kwargs: Any) -> TPUExtended:
         if has_workers(num_hosts):
             return TPUWorkersExtended(*args, **kwargs)
     return extended
-
-
-@lru_cache(maxsize=1024)
-def _tiled(parts: tuple[int, ...]) -> tuple[Sharding, Layout]:
-    sharding = Sharding.tiled(parts)
-    return sharding, layout_of(sharding, len(parts))
-
-
-def _array(tensor: Any) -> Any:
-    """Return the array to lay out: a NumPy array, or a `ShardedArray`, which has a layout already."""
-    if type(tensor) is np.ndarray or isinstance(tensor, ShardedArray):
-        return tensor
-    kind = kind_of(tensor)
-    if kind is not None:
-        return kind.as_ndarray(tensor, "the tensor")
-    whole = np.asarray(tensor)
-    if whole.dtype.kind == "O":
-        raise TypeError(
-            f"the tensor must be an array, a number, text or a list of these, got {shortened(tensor)} of type "
-            f"{type(tensor).__name__}: pass each array of a structure separately"
-        )
-    return whole
 
 
 # inspect.CO_VARARGS

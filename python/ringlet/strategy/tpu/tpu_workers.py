@@ -7,7 +7,7 @@ from typing import Any
 from ringlet.cluster.cluster_queries import check_workers, id_in_cluster, worker_tasks
 from ringlet.cluster.environment import default_resolver, read_placement
 from ringlet.collectives import CommunicationOptions
-from ringlet.strategy.multi_worker.multi_worker_strategy import MultiWorkerMirroredExtended
+from ringlet.strategy.multi_worker.multi_worker_extended import MultiWorkerMirroredExtended
 from ringlet.strategy.replica.replica_threads import ReplicaThreadPool
 from ringlet.strategy.tpu.tpu_extended import TPUExtended
 
