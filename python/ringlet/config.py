@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Literal, TypedDict, overload
+from typing import TYPE_CHECKING, Literal, TypedDict, overload
 
 from ringlet import _core
 from ringlet.collectives import Algorithm, Op
 from ringlet.devices import visible_cores
 from ringlet.errors import InvalidArgumentError
 from ringlet.module_names import list_public
-from ringlet.observe import recorder_memory
 from ringlet.version import __version__
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["Config", "__version__", "cmake_dir", "show_config"]
 
@@ -131,6 +132,8 @@ def cmake_dir() -> str:
     >>> (pathlib.Path(ringlet.config.cmake_dir()) / "ringletConfig.cmake").exists()
     True
     """
+    from pathlib import Path
+
     return str(_cmake_dir_beside(Path(_core.__file__)))
 
 
@@ -147,6 +150,8 @@ def _cmake_dir_beside(extension: Path) -> Path:
 
 
 def _collect(environment: Mapping[str, str]) -> Config:
+    from ringlet.observe import recorder_memory
+
     cores = visible_cores()
     forced = environment.get(CPU_VARIABLE)
     return {

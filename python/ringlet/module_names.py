@@ -56,15 +56,7 @@ def load_on_use(module: str, homes: Mapping[str, str], advice: Mapping[str, str]
 
 
 class MethodOnUse:
-    """A method that loads on first use, when the class gets the function instead.
-
-    Parameters
-    ----------
-    home : str
-        The module that defines the function, under the name of the method.
-    kind : type, optional
-        ``classmethod`` or ``staticmethod``.
-    """
+    """A method that loads on first use: `kind`, such as ``staticmethod``, of the function of its name in a module."""
 
     def __init__(self, home: str, kind: Callable[[Any], Any] | None = None) -> None:
         self._home, self._kind = home, kind

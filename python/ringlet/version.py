@@ -1,3 +1,3 @@
-"""The version of Ringlet. Reading it from the metadata of the installation would take 15 ms."""
+"""The version. Reading it from the metadata of the installation would be slow."""
 
 __version__ = "0.1.0"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
@@ -25,20 +26,7 @@ CALLS = 100
 
 
 @pytest.fixture
-def clients(monkeypatch):
-    """The channels of parameter servers to workers and coordinators."""
-    channels = []
-
-    def serve(tables, channel):
-        channels.append(channel)
-        serve_tables(tables, channel)
-
-    monkeypatch.setattr("ringlet.coordinator.server.serve_tables", serve)
-    return channels
-
-
-@pytest.fixture
-def servers(monkeypatch, clients):
+def servers(monkeypatch):
     """Servers of two workers and two parameter servers, by task."""
     monkeypatch.setenv("RINGLET_SECRET", "a secret of these tests")
     with contextlib.ExitStack() as bound:
@@ -52,7 +40,21 @@ def servers(monkeypatch, clients):
 
 
 @pytest.fixture
-def coordinator(servers):
+def clients(servers):
+    """The channels of parameter servers to workers and coordinators."""
+    channels = []
+
+    def serve(tables, channel):
+        channels.append(channel)
+        serve_tables(tables, channel)
+
+    for server in servers.values():
+        server._listener._serve_client = partial(serve, *server._listener._serve_client.args)
+    return channels
+
+
+@pytest.fixture
+def coordinator(servers, clients):
     """Has two workers and two parameter servers, of which each holds a half of a variable with rows."""
     spec = next(iter(servers.values()))._spec
     coordinator = ClusterCoordinator(

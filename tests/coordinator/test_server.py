@@ -56,7 +56,7 @@ def serve(monkeypatch):
             while True:
                 channel.send(channel.receive().header)
 
-    monkeypatch.setattr("ringlet.coordinator.server.serve", echo)
+    monkeypatch.setattr("ringlet.coordinator.task_main.serve", echo)
     return served
 
 

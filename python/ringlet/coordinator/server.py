@@ -8,19 +8,19 @@ import os
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ringlet.cluster import ClusterDef, ClusterResolver, ClusterSpec, ServerDef, ServersJob
-from ringlet.cluster.registration import Task, register
-from ringlet.cluster.remote_tasks import RemoteCluster, RemoteTasks, TaskListener
-from ringlet.cluster.worker_job_key import task_name
 from ringlet.collectives.timeouts import resolve_timeout
-from ringlet.coordinator.task_main import serve, serve_tables
 from ringlet.errors import ClusterConfigError, DeadlineExceededError, FailedPreconditionError, NotFoundError
-from ringlet.ipc import LocalChannel
-from ringlet.ipc.deadline import Deadline
-from ringlet.strategy.parameter_server.parameter_server_client import ParameterServers
-from ringlet.values.variables.table_server import TableServer
+
+# Modules of clusters and channels are imported in functions: all programs load the name of this class.
+if TYPE_CHECKING:
+    from ringlet.cluster import ClusterSpec, ServerDef
+    from ringlet.cluster.registration import Task
+    from ringlet.cluster.remote_tasks import RemoteCluster, TaskListener
+    from ringlet.ipc import LocalChannel
+    from ringlet.ipc.deadline import Deadline
+    from ringlet.strategy.parameter_server.parameter_server_client import ParameterServers
 
 _log = logging.getLogger(__name__)
 _SERVING = ("worker", "ps")
@@ -83,6 +83,8 @@ class Server:
         *,
         timeout_seconds: float | None = None,
     ) -> None:
+        from ringlet.cluster import ClusterSpec
+
         self._server_def = _server_def(server_or_cluster_def, job_name, task_index, protocol)
         self._spec = ClusterSpec(self._server_def.cluster)
         self._task: Task = (self._server_def.job_name, self._server_def.task_index)
@@ -127,6 +129,12 @@ class Server:
 
         No effect for tasks other than workers and parameter servers, or if the cluster lacks either.
         """
+        from ringlet.cluster import ServersJob
+        from ringlet.cluster.registration import register
+        from ringlet.cluster.remote_tasks import RemoteCluster, TaskListener
+        from ringlet.coordinator.task_main import serve_tables
+        from ringlet.values.variables.table_server import TableServer
+
         if self._thread is None and self._task[0] in _SERVING and all(job in self._spec.jobs for job in _SERVING):
             if (cluster := RemoteCluster.of(self._spec)) is not None:
                 tables = TableServer()
@@ -151,6 +159,8 @@ class Server:
             If no coordinator has started.
         """
         if self._thread is None:
+            from ringlet.cluster.worker_job_key import task_name
+
             raise FailedPreconditionError(
                 f"{task_name(*self._task)} serves no coordinator: call start() first, in a cluster with the jobs "
                 f"{' and '.join(_SERVING)}, for a task of one of these jobs"
@@ -161,6 +171,10 @@ class Server:
             raise self._error.with_traceback(None)
 
     def _run(self, wait_for_coordinator: Callable[[Deadline], LocalChannel], *resources: Any) -> None:
+        from ringlet.cluster.worker_job_key import task_name
+        from ringlet.coordinator.task_main import serve
+        from ringlet.ipc.deadline import Deadline
+
         has_served = False
         try:
             while True:
@@ -182,10 +196,15 @@ class Server:
 
 
 def _connect_servers(cluster: RemoteCluster, worker: Task) -> ParameterServers:
+    from ringlet.cluster.remote_tasks import RemoteTasks
+    from ringlet.strategy.parameter_server.parameter_server_client import ParameterServers
+
     return ParameterServers(RemoteTasks(cluster, _CONNECT_SECONDS, jobs=("ps",), name=cluster.name_of(worker)))
 
 
 def _server_def(given: Any, job_name: str | None, task_index: int | None, protocol: str | None) -> ServerDef:
+    from ringlet.cluster import ClusterResolver, ClusterSpec, ServerDef
+
     if isinstance(given, ServerDef):
         changes: dict[str, Any] = {"job_name": job_name, "task_index": task_index, "protocol": protocol}
         return dataclasses.replace(given, **{key: value for key, value in changes.items() if value is not None})
@@ -210,8 +229,7 @@ def _server_def(given: Any, job_name: str | None, task_index: int | None, protoc
         if len(indices) != 1:
             raise ValueError(f"Must specify an explicit `task_index`. Job {job_name!r} has {len(indices)} tasks")
         task_index = indices[0]
-    cluster: ClusterDef = spec.as_cluster_def()
-    return ServerDef(cluster, job_name, task_index, "grpc" if protocol is None else protocol)
+    return ServerDef(spec.as_cluster_def(), job_name, task_index, "grpc" if protocol is None else protocol)
 
 
 def _indices(spec: ClusterSpec, job_name: str) -> list[int]:

@@ -6,12 +6,13 @@ import math
 import operator
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ringlet.errors import InvalidArgumentError
 from ringlet.errors.exception_notes import with_usage
-from ringlet.ipc.deadline import Deadline
-from ringlet.launcher.worker_environment import MOST_RANKS, MOST_WORKERS
+
+if TYPE_CHECKING:
+    from ringlet.ipc.deadline import Deadline
 
 
 @with_usage("ringlet.launch(fn, n, args=(value,))")
@@ -82,6 +83,12 @@ def launch(
     >>> ringlet.launch(task, n=2)
     [0, 10]
     """
+    # Imported here because all programs load the name of this function.
+    from ringlet.ipc.pickle_codec import pack_call
+    from ringlet.launcher.core_binding import cores_of_workers
+    from ringlet.launcher.launch_job import LaunchJob
+    from ringlet.launcher.worker_environment import MOST_RANKS, MOST_WORKERS
+
     num_workers = _count("n", n, MOST_WORKERS)
     if replicas is not None:
         replicas = _count("replicas", replicas, MOST_RANKS // num_workers)
@@ -91,10 +98,6 @@ def launch(
             f"fn must be the function that each worker calls, but {fn!r} is not callable: write "
             "ringlet.launch(fn, n, args=(value,)), without calling the function"
         )
-    from ringlet.ipc.pickle_codec import pack_call
-    from ringlet.launcher.core_binding import cores_of_workers
-    from ringlet.launcher.launch_job import LaunchJob  # imported here because it loads NumPy
-
     call = pack_call(fn, _positional(args), dict(_mapping("kwargs", kwargs)))
     variables = _mapping("environment", environment)
     for name, value in variables.items():
@@ -132,6 +135,8 @@ def _mapping(name: str, value: Any) -> Mapping[str, Any]:
 
 
 def _deadline(timeout_seconds: float | None) -> Deadline:
+    from ringlet.ipc.deadline import Deadline
+
     if timeout_seconds is None:
         return Deadline.after(math.inf)
     if isinstance(timeout_seconds, (bool, str)) or not timeout_seconds > 0:

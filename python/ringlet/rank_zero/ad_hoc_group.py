@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +21,8 @@ def join_group(title: str, indices: Sequence[int], timeout_seconds: float | None
     `title` is the name of the call in messages. `indices` are the indices of the processes in rank order, equal on all
     processes.
     """
+    import hashlib
+
     role, workers = process_role(), current_workers()
     job = role.job if workers is None else workers.job
     digest = hashlib.sha256(job.encode("utf-8", "surrogatepass")).hexdigest()[:12]

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import os
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
-from pathlib import Path, PurePath
 from types import TracebackType
 from typing import Any, TypeVar, overload
 
@@ -138,6 +135,8 @@ class _Once:
         return is_first
 
     def _receive(self) -> None:
+        import json
+
         with error_prefix(self._title), self._member:
             message = json.loads(self._member.broadcast(root=0).tobytes())
         if "error" in message:
@@ -158,6 +157,8 @@ class _Once:
                 self._send({"error": f"{process_role().name} (pid {os.getpid()}) raised {class_and_text(error)}"})
 
     def _send(self, message: dict[str, str]) -> None:
+        import json
+
         self._member.broadcast(np.frombuffer(json.dumps(message).encode("ascii"), np.uint8))
 
 
@@ -192,11 +193,15 @@ _PLAIN = (type(None), bool, int, float, str)
 
 def to_text(value: Any) -> str:
     """Encode a value; raise TypeError if it contains an object of a type that :func:`from_text` does not return."""
+    import json
+
     return json.dumps(_node(value))
 
 
 def from_text(text: str) -> Any:
     """Decode the output of :func:`to_text`."""
+    import json
+
     return _value(json.loads(text))
 
 
@@ -204,9 +209,13 @@ def _node(value: Any) -> Any:
     """Return the JSON form of a value: a plain value itself, any other value as a list of type and content."""
     if type(value) in _PLAIN:
         return value
+    from pathlib import PurePath
+
     if isinstance(value, PurePath):
         return ["path", str(value)]
     if isinstance(value, bytes):
+        import base64
+
         return ["bytes", base64.b64encode(value).decode("ascii")]
     if type(value) in (list, tuple):
         return [type(value).__name__, [_node(each) for each in value]]
@@ -223,8 +232,12 @@ def _value(node: Any) -> Any:
         return node
     kind, content = node
     if kind == "path":
+        from pathlib import Path
+
         return Path(content)
     if kind == "bytes":
+        import base64
+
         return base64.b64decode(content)
     if kind == "dict":
         return {key: _value(each) for key, each in content.items()}

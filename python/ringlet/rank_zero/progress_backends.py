@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import enum
-import shutil
 import sys
 import threading
 from contextlib import suppress
@@ -123,6 +122,8 @@ class _LineBar:
                 self._draw(progress_text(self._description, self._total, count, seconds) + "\n")
 
     def _draw(self, text: str) -> None:
+        import shutil  # imported here because it loads three libraries of compression
+
         width = shutil.get_terminal_size().columns - 1
         clear = "\x1b[2K"  # erases the previous text
         self._target.write(f"\r{clear}{text[:width] if not text.endswith(chr(10)) else text}")

@@ -83,7 +83,7 @@ def _local_processes(environ: Mapping[str, str]) -> int:
     Return 1 if the variables that describe the job are invalid, which another check reports.
     """
     try:
-        from ringlet.rank_zero.process_role import role_in_environment  # loads the core, which may fail
+        from ringlet.rank_zero.process_role import role_in_environment
 
         return len(role_in_environment(environ).host_indices)
     except Exception:
