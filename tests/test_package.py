@@ -111,6 +111,28 @@ def test_the_group_of_processes_is_there_on_first_use():
         ringlet.collectives.init_proces_group  # noqa: B018
 
 
+FIRST_USE = """
+import json, sys, threading
+import ringlet
+from ringlet import data, sharding, tpu, train
+sys.setswitchinterval(1e-6)
+owners = [data, sharding, tpu, train, ringlet, data.Dataset]
+names = [(owner, name) for owner in owners for name in dir(owner) if not name.startswith("_")]
+start, found = threading.Barrier(4), []
+def look():
+    start.wait()
+    found.append([getattr(owner, name) for owner, name in names])
+threads = [threading.Thread(target=look) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(json.dumps([len(found), all(values == found[0] for values in found), len(names) > 200]))
+"""
+
+
+def test_threads_that_look_names_up_first_at_the_same_time_get_the_same_objects():
+    assert run_python(FIRST_USE) == [4, True, True]
+
+
 # --- public names ---------------------------------------------------------------------------------------------------
 
 
