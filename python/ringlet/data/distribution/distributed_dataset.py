@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from ringlet.data.distribution.distributed_iterator import DistributedIterator
 from ringlet.data.graph.cardinality import cardinality_text
+from ringlet.data.graph.element_structure import Nest
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset
     from ringlet.data.distribution.distribution_plan import Decision, Uneven
-    from ringlet.data.graph.element_structure import Nest
     from ringlet.data.graph.node import Node
 
 D = TypeVar("D", bound="DistributedDataset")

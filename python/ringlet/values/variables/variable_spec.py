@@ -19,7 +19,7 @@ from ringlet.values.variables.synchronization import VariableAggregation, Variab
 _NUMBERS = re.compile(r"_\d+(?=/|$)")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class VariableRequest:
     """The arguments of a call to :class:`ringlet.Variable`; `array_type` is the type of arrays that reads return."""
 
@@ -85,7 +85,7 @@ class VariableRequest:
             ) from None
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class VariableSpec:
     """The immutable properties of a variable.
 
