@@ -103,7 +103,7 @@ def _goals(answers: Answers, counts: Sequence[int]) -> list[Goal]:
     ):
         goals.append(at_most("11", name, seconds, _median(answers[name]), report.format_seconds))
     name = "import ringlet and all its names, after numpy"
-    goals.append(at_most("15", name, 0.1, _median(answers[name]), report.format_seconds))
+    goals.append(at_most("15", name, 0.06, _median(answers[name]), report.format_seconds))
     return sorted(goals, key=lambda goal: int(goal.number))
 
 

@@ -51,6 +51,21 @@ def test_import_alone_loads_two_small_modules_and_no_dependency():
     assert len(loaded) <= 10, loaded
 
 
+# What no public name needs before it is used.
+DEFERRED = {
+    "hashlib",
+    "importlib.metadata",
+    "ringlet.cluster.environment",
+    "ringlet.data.graph.node",
+    "ringlet.data.operations",
+    "ringlet.ipc",
+    "ringlet.rendezvous",
+    "ringlet.sharding.layout",
+    "ringlet.tpu.topology",
+    "socket",
+}
+
+
 def test_all_public_names_together_load_required_dependencies_only():
     # What NumPy and optree themselves import is theirs: it is loaded first.
     loaded = run_python(
@@ -59,6 +74,7 @@ def test_all_public_names_together_load_required_dependencies_only():
         "print(json.dumps(sorted(set(sys.modules) - before)))"
     )
     assert third_party(loaded) <= REQUIRED
+    assert DEFERRED.isdisjoint(loaded), DEFERRED.intersection(loaded)
 
 
 def test_a_strategy_costs_at_most_a_tenth_of_a_second_over_numpy(tmp_path):
