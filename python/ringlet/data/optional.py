@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any, Generic, TypeVar
 
 from ringlet.data.graph.element_structure import Nest, as_element, detached
-from ringlet.data.graph.spec_inference import spec_of
-from ringlet.data.tensor_spec import PerReplicaSpec
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import map_structure
 from ringlet.values import PerReplica
@@ -136,4 +134,7 @@ class Optional(Generic[T]):
 
 
 def _spec_of(leaf: Any) -> Any:
+    from ringlet.data.graph.spec_inference import spec_of
+    from ringlet.data.tensor_spec import PerReplicaSpec
+
     return PerReplicaSpec(*map(spec_of, leaf.values)) if isinstance(leaf, PerReplica) else spec_of(leaf)

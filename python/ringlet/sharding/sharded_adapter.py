@@ -53,14 +53,19 @@ class ShardedKind(ArrayAdapter):
 
 
 def _with_layout(layout: Layout, group: DeviceGroup, array: Array) -> ShardedArray:
-    from ringlet.sharding.creation import place  # imported here because it imports this module
-
-    made = place(array.view(np.ndarray), _fitted(layout, array.ndim), group)
+    made: ShardedArray = _place()(array.view(np.ndarray), _fitted(layout, array.ndim), group)
     for device in group.local_devices:
         buffer = made._buffer(device)
         if buffer is not None:
             buffer.flags.writeable = array.flags.writeable
     return made
+
+
+@functools.cache
+def _place() -> Callable[..., Any]:
+    from ringlet.sharding.creation import place  # imported here because it imports this module
+
+    return place
 
 
 def _fitted(layout: Layout, ndim: int) -> Layout:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ringlet import context
 from ringlet.data.graph.iteration_context import Graph, position_graph
+from ringlet.data.optional import Optional
 from ringlet.data.state.iterator_state import batches_read, restored
 from ringlet.data.state.pipeline_iterator import PipelineIterator
 from ringlet.observe import trace_hook
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from ringlet.data.distribution.distribution_plan import Plan
     from ringlet.data.graph.element_structure import Nest
     from ringlet.data.graph.node import State
-    from ringlet.data.optional import Optional
 
 _UNKNOWN = -(1 << 62)  # number of steps if a restored state lacks it; stays negative when incremented
 
@@ -75,12 +75,10 @@ class DistributedIterator(PipelineIterator):
         >>> iter(DistributedDataset([[1.5, 2.5]], 1)).get_next_as_optional()
         Optional(array([1.5, 2.5]))
         """
-        from ringlet.data.distribution.element_distribution import next_padded
-        from ringlet.data.optional import Optional
-
         _require_no_replica()
         try:
-            step = next_padded(self._stream)
+            # The stream of an ElementDistribution pads with arrays without rows.
+            step = getattr(self._stream, "next_padded", self._stream.__next__)()
         except StopIteration:
             return Optional.at_end(self._source)
         self._num_steps += 1

@@ -145,11 +145,6 @@ class ElementDistributionStream(InputStreams):
         return self._plan.nodes * (count // len(self._plan.nodes))
 
 
-def next_padded(stream: Stream) -> Nest:
-    """Return the next step of a stream; an `ElementDistributionStream` pads it with arrays without rows."""
-    return stream.next_padded() if isinstance(stream, ElementDistributionStream) else next(stream)
-
-
 def empty_part(node: Node, present: Nest) -> Nest:
     """Return an element with zero rows; other unknown dimensions also become zero.
 
