@@ -170,7 +170,7 @@ def _register_kind(node_type: type[Any], kind: Kind, *namespaces: str) -> None:
 
 
 def _flatten(structure: Any, namespace: str) -> tuple[list[Any], PyTreeSpec]:
-    # Fast path for rows and dictionaries of leaves, the most frequent structures: five times faster than a walk.
+    # Fast path for flat tuples, lists and dictionaries, the most frequent structures: five times faster than recursion.
     kind = type(structure)
     if kind is dict:
         if _leaf_types.issuperset(map(type, structure.values())) and (known := dictionary_shape(structure)):

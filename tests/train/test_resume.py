@@ -79,7 +79,7 @@ def test_after_the_loop_a_signal_has_its_previous_effect(tmp_path):
 
 
 def test_a_wrong_interval_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="save_every must be a number of steps, at least 1, or None, got 0"):
+    with pytest.raises(ValueError, match="save_every must be None or a number of steps of at least 1, got 0"):
         next(iter(resume(made(tmp_path), 3, save_every=0)))
 
 

@@ -157,7 +157,7 @@ class WorkerConnection:
         return bool(self.in_flight) and not self._is_reported and now - self.replied_at > limit
 
     def report(self, now: float, is_stopped: bool) -> None:
-        """Log the running function, and request the lines that it executes."""
+        """Log the running function, and request its stack."""
         self._is_reported = True
         running = next(iter(self.in_flight.values()))
         state = "; its process is stopped, by a signal or a debugger" if is_stopped else ""

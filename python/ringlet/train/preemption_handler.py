@@ -246,7 +246,7 @@ def _check_cluster(resolver: Any) -> None:
     if "ps" in jobs:
         raise NotImplementedError(
             "PreemptionCheckpointHandler does not support usage with "
-            "tf.distribute.experimental.ParameterServerStrategy: save with a CheckpointManager of the coordinator"
+            "tf.distribute.experimental.ParameterServerStrategy: save with a CheckpointManager in the coordinator"
         )
     count = sum(map(len, jobs.values()))
     # The hosts of a TPU slice are simulated in this process.

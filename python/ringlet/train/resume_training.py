@@ -60,7 +60,7 @@ def resume(
     4950 [10, 11]
     """
     if save_every is not None and save_every < 1:
-        raise ValueError(f"save_every must be a number of steps, at least 1, or None, got {save_every!r}")
+        raise ValueError(f"save_every must be None or a number of steps of at least 1, got {save_every!r}")
     handler = PreemptionCheckpointHandler(None, manager, None, termination_config)
     first = handler.total_run_calls
     try:

@@ -86,7 +86,7 @@ class SavedVariable:
     def _fits_as_it_is(self, variable: Variable) -> bool:
         count = _count_of(variable)
         if len(self.entries) != count:
-            # All components are equal, so any number of components can be restored from the value.
+            # If the components share memory, any number of components can be restored from one entry.
             return self._is_shared and Sort.ON_READ not in (self.sort, sort_of(variable))
         return count == 1 or sort_of(variable) is self.sort
 

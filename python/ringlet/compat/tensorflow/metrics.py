@@ -64,7 +64,7 @@ class Sum:
         return [self.total]
 
     def update_state(self, values: Any, sample_weight: Any = None) -> None:
-        """Add values; `sample_weight` has a weight for each value or, along the first axes, for each example."""
+        """Add values; `sample_weight` has a weight for each value, or only for each example."""
         self._add(*self._weighted(as_numbers(values, self.dtype), sample_weight))
 
     def _weighted(self, values: Array, sample_weight: Any) -> tuple[Array, Array | None]:

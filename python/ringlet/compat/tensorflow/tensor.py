@@ -62,9 +62,11 @@ def as_operand(value: Any, dtype: np.dtype[Any]) -> Any:
     if array.dtype != dtype and (
         (array.dtype.kind in "fc" and dtype.kind in "iub") or "O" in array.dtype.kind + dtype.kind
     ):
+        remedy = f"Convert the tensor, as in tf.cast(tensor, tf.{dtype_name(array.dtype)})"
+        if "O" in array.dtype.kind + dtype.kind:
+            remedy = "Convert text to numbers first, or numbers to text"
         raise DtypeError(
-            f"Cannot convert {value!r} to EagerTensor of dtype {dtype_name(dtype)}, which cannot represent it. Convert "
-            f"the tensor, as in tf.cast(tensor, tf.{dtype_name(array.dtype)})"
+            f"Cannot convert {value!r} to EagerTensor of dtype {dtype_name(dtype)}, which cannot represent it. {remedy}"
         )
     return array.astype(dtype, copy=False)
 

@@ -52,7 +52,7 @@ def _column_defaults(given: Any) -> Any:
 
 
 def _transformations(*names: str) -> dict[str, Any]:
-    """Return, by name, operations as arguments for ``dataset.apply``, a form that TensorFlow deprecates."""
+    """Return functions by name; each returns a transformation to pass to ``dataset.apply``."""
 
     def of(name: str) -> Any:
         operation = getattr(Dataset, name)

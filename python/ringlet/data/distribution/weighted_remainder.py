@@ -77,7 +77,7 @@ class WeightedBatchSplit(OneToOnePlan):
 
 
 class _WeightedSplitStream(OneToOneStream):
-    """Stream that splits the batches of its input for the replicas of one worker, with weights."""
+    """Stream that splits each batch for the replicas of one worker, and yields parts and weights."""
 
     def __init__(self, source: Stream, place: InputPlacement) -> None:
         super().__init__(source)

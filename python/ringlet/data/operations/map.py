@@ -112,7 +112,7 @@ class Map(ElementTransform):
 
     @cached_property
     def examples(self) -> tuple[Nest, ...]:
-        """Results of the function for the examples of the input, except later ones for which it fails."""
+        """The function's results for the input's examples; failures after the first example are skipped."""
         found = [self.example]
         for example in self.input.examples[1:]:
             with suppress(Exception):  # the error occurs again when the element is computed

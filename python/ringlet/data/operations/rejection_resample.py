@@ -25,7 +25,7 @@ from ringlet.errors import InvalidArgumentError
 _COUNTED_TOGETHER = 32
 _FIRST_COUNT = 10
 
-# Added to a seed, so that acceptance and the choice between the two datasets use different numbers.
+# Added to a seed, so that acceptance and the choice between the two datasets use different random numbers.
 _OTHER_SEED = 2**63
 
 

@@ -239,7 +239,7 @@ def _good_rows(
 
 
 def _default(values: list[bytes], na_value: str) -> Any:
-    """Return zero of the narrowest dtype that holds all values, or empty text."""
+    """Return a zero of the narrowest dtype that holds all values; an empty string if none does."""
     texts = [value for value in values if value not in (b"", na_value.encode())]
     for dtype, holds in _INFERRED if texts else []:
         if all(holds(value) for value in texts):

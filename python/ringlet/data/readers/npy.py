@@ -102,12 +102,13 @@ def map_npy(name: str) -> Array:
 
 
 def _column(names: Any) -> Column:
-    arrays = [map_npy(name) for name in name_list(names)]
+    files = name_list(names)
+    arrays = [map_npy(name) for name in files]
     if not arrays:
         raise InvalidArgumentError("a list of files must not be empty: it holds the parts of one array")
-    for array in arrays:
+    for name, array in zip(files, arrays, strict=True):
         if array.ndim == 0:
-            raise InvalidArgumentError(f"the array in {names!r} must have rows, but is a scalar")
+            raise InvalidArgumentError(f"the array in {name} is a scalar: save one with rows, such as np.atleast_1d(x)")
         if (array.dtype, array.shape[1:]) != (arrays[0].dtype, arrays[0].shape[1:]):
             raise InvalidArgumentError(
                 f"the files of {names!r} must be parts of one array, but they differ: {arrays[0].dtype} rows of shape "

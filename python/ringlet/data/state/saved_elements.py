@@ -72,7 +72,9 @@ def save_value(value: Any) -> State:
     try:
         return {"value": _saved(value)}
     except _NotPlain:
-        raise TypeError(f"cannot save {value!r}: it must be a structure of tuples, lists and dictionaries") from None
+        raise TypeError(
+            f"cannot save {value!r}: expected tuples, lists and dictionaries whose keys are strings or integers"
+        ) from None
 
 
 def load_value(state: State) -> Any:

@@ -31,7 +31,7 @@ status is 2 if nothing can be read, else 0.
 """
 
 
-# Longest time for which a running process is assumed not to write to its file, because it has no events.
+# Longest assumed pause between two writes of a running process, which writes only when it has events.
 _LONGEST_GAP_SECONDS = 10
 
 

@@ -62,7 +62,7 @@ def in_threads(
     finally:
         try:
             limiter.leave(run)
-        except BaseException:  # Ctrl-C may have interrupted leave(), which may be repeated
+        except BaseException:  # Ctrl-C may have interrupted leave(), which can be repeated
             limiter.leave(run)
             raise
 

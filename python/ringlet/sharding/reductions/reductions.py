@@ -71,7 +71,7 @@ def reduce(  # noqa: PLR0917  # as NumPy has them
     their values. For ufuncs that are not associative the dimension is gathered first. `instead_of_nan` replaces NaN.
     """
     if not isinstance(x, ShardedArray) or x.dtype.hasobject or (initial is None and ufunc.identity is not None):
-        return NotImplemented  # initial=None excludes the identity, with which tiles begin
+        return NotImplemented  # tiles start from the identity, which initial=None excludes
     dtype = None if dtype is None else np.dtype(dtype)
     if dtype is not None and dtype.hasobject:
         return NotImplemented

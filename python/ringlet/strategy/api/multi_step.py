@@ -122,7 +122,7 @@ class MultiStepContext:
         self._last_step_outputs[name] = output
 
     def _finish(self, extended: StrategyExtended, always_wrap: bool) -> None:
-        """Regroup each output set without an operation into one value for each replica."""
+        """Regroup each output that has no reduce op into one value for each replica."""
         for name, op in self._reduce_ops.items():
             if op is None:
                 results = extended._local_results(self._last_step_outputs[name])
@@ -138,7 +138,7 @@ def run_steps(
 ) -> MultiStepContext:
     """Call a function `iterations` times, with the context and the next element of an iterator.
 
-    With `always_wrap`, an output set without an operation is always a PerReplica.
+    With `always_wrap`, an output that has no reduce op is always a PerReplica.
     """
     if not isinstance(iterations, (int, np.integer)):
         raise TypeError(

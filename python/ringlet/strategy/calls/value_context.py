@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ValueContext:
-    """The replica whose component a function creates (``tf.distribute.experimental.ValueContext``).
+    """The replica for which ``value_fn`` creates a component (``tf.distribute.experimental.ValueContext``).
 
     Parameters
     ----------

@@ -154,7 +154,8 @@ class ParameterServerExtended(OneDeviceExtended):
         """Return the parameter servers, after starting the cluster if necessary."""
         if self._resolver is None:
             raise RuntimeError(
-                "only the coordinator of a cluster has access to its processes, but this process is a worker"
+                "a worker has no access to the other processes of the cluster: create the ClusterCoordinator in the "
+                "coordinator"
             )
         if self._known_servers is None:
             from ringlet.strategy.parameter_server.parameter_server_client import servers_of

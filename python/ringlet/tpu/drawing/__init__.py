@@ -83,7 +83,7 @@ def html(
     slices: Iterable[int] | None = None,
     width: int = WIDTH,
 ) -> str:
-    """Draw as :func:`svg` does, as HTML for a notebook with a collapsible text description.
+    """Draw like :func:`svg`, as HTML for a notebook, with a collapsible text description.
 
     Parameters
     ----------

@@ -237,7 +237,7 @@ def _shape_variable(found: Variables) -> _ShapeVariable:
     if x * y * z != math.prod(kind.shape):
         whole = f"{math.prod(kind.shape)} ({shape_text(kind.shape, kind.generation.torus_rank)})"
         raise contradiction(grid_name, kind_name, f"{grid!r} is {x * y * z} chips, but {kind_text!r} is {whole}")
-    # The number in a name does not determine the shape, so parse the grid; fails if the generation has no such shape.
+    # The number in a name does not determine the shape, so parse the grid, which must be a shape of the generation.
     kind = AcceleratorType.parse(f"{kind.generation.prefixes[0]}-{grid}")
     return _ShapeVariable(grid_name, kind, kind.shape)
 

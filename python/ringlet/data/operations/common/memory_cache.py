@@ -50,7 +50,7 @@ def _beginning(rounds: list[int], source: Stream | RowStream) -> State | None:
     try:
         return {"rounds": rounds, "input": source.get_state()}
     except NotImplementedError:
-        return None  # get_state of this stream raises the error again
+        return None  # the cache's get_state raises the error again
 
 
 class CachedElements(Stream):
