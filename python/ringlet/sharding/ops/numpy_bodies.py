@@ -69,9 +69,32 @@ def own_body(function: Callable[..., Any]) -> Callable[..., Any]:
             names[name] = _CONVERSIONS[name]
         elif isinstance(value, types.FunctionType) and name.startswith("_") and not hasattr(value, "_implementation"):
             names[name] = own_body(value) if value is not inner else value
+            if name == "_cook_nd_args":
+                names[name] = _undivided_first(names[name], inner.__name__)
     made = types.FunctionType(inner.__code__, names, inner.__name__, inner.__defaults__, inner.__closure__)
     made.__kwdefaults__ = inner.__kwdefaults__
     return made
+
+
+def _undivided_first(arguments: Callable[..., Any], function: str) -> Callable[..., Any]:
+    """Order the axes of an FFT so that undivided axes are transformed before an exchange makes others whole.
+
+    Axes are transformed from the last to the first; by `irfftn` from the first, except for the last axis, which is
+    last. The inverse of a transform thus begins where the transform ended.
+    """
+
+    def ordered(a: Any, s: Any, axes: Any, **kwargs: Any) -> tuple[list[Any], list[Any]]:
+        s, axes = arguments(a, s, axes, **kwargs)
+        cuts = a._layout.cuts if isinstance(a, ShardedArray) else ()
+        divided = {d - n for d, cut in enumerate(cuts) if cut.count > 1 for n in (0, len(cuts))}
+        order = sorted(
+            range(len(axes) - (function != "_raw_fftnd")),
+            key=lambda place: (axes[place] in divided) == (function == "irfftn"),
+        )
+        order += range(len(order), len(axes))
+        return [s[place] for place in order], [axes[place] for place in order]
+
+    return ordered
 
 
 _PIECEWISE = own_body(np.piecewise)
