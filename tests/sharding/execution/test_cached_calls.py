@@ -25,6 +25,11 @@ CALLS = {
     "mean": np.mean,
     "norm": np.linalg.norm,
     "vdot": lambda x: np.vdot(x, x + 1),
+    "dot": lambda x: x.dot(x[0]),
+    "inner": lambda x: np.inner(x[1], x[2]),
+    "inner of every third": lambda x: np.inner(x[3, ::3], x[4, ::3]),
+    "einsum": lambda x: np.einsum("ij,ij", x, x + 1),
+    "tensordot": lambda x: np.tensordot(x, x + 1),
     "matvec": lambda x: x @ x[0],
     "vector product": lambda x: x[:, 3] @ x[:, 4],
     "where": lambda x: np.where(x > 0, x, 2.5),
@@ -57,7 +62,9 @@ def test_a_kept_call_has_the_bits_of_a_full_one(name, spec):
         assert np.signbit(made._gathered()).tolist() == np.signbit(expected._gathered()).tolist()
 
 
-@pytest.mark.parametrize("name", ["sum", "where", "roll", "transpose", "matvec", "vdot"])
+@pytest.mark.parametrize(
+    "name", ["sum", "where", "roll", "transpose", "matvec", "vdot", "dot", "inner", "einsum", "tensordot"]
+)
 def test_later_calls_plan_nothing(name, monkeypatch):
     x = shard(VALUES.copy(), MESH.sharding("x", "y"))
     CALLS[name](x)

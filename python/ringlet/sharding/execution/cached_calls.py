@@ -29,7 +29,8 @@ _NAMES = """argmax argmin broadcast_to clip concatenate expand_dims flip moveaxi
 EXACT = frozenset(getattr(np, name) for name in _NAMES.split())
 # Functions that may be cached as a StackedCall: all their numeric arguments except operands, such as axes, are
 # integers.
-STACKED = frozenset((np.all, np.any, np.max, np.mean, np.min, np.prod, np.sum, np.vdot))
+_NAMES = "all any dot einsum inner max mean min prod sum tensordot vdot"
+STACKED = frozenset(getattr(np, name) for name in _NAMES.split())
 
 _MOST_CALLS = 4096
 _calls: dict[Any, _Call | None] = {}

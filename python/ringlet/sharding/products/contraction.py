@@ -43,7 +43,9 @@ def contract(
     shapes = tuple([x.shape for x in operands])
     is_linear = tuple([x.dtype == dtype for x in operands])
     rule, shape, effort = _rule(labels, shapes, is_linear, dtype)
-    kernel = kernel or _kernel_for(labels)
+    if kernel is None:
+        takes_stacks = dtype.kind == "f" and is_linear == (True, True) and labels == (labels[0], labels[0], ())
+        kernel = _kernel_for(labels)
     return apply(name, rule, kernel, operands, dtype, out=out, shape=shape, effort=effort, takes_stacks=takes_stacks)
 
 
@@ -87,6 +89,10 @@ def _kernel_for(labels: tuple[Labels, ...]) -> Kernel:
         sum_along(np.asarray(tiles[0]), labels[0], labels[1], out)
 
     def products(tiles: list[Any], out: Array, where: TileBoxes) -> None:
+        if out.ndim > len(labels[2]):  # a stack of tiles whose elements are multiplied and summed
+            a, b = (np.ascontiguousarray(tile.reshape(*tile.shape[: out.ndim], -1)) for tile in tiles)
+            np.matmul(a[..., None, :], b[..., None], out=out[..., None, None])
+            return
         sum_of_products(np.asarray(tiles[0]), np.asarray(tiles[1]), (labels[0], labels[1], labels[2]), out)
 
     return sums if len(labels) == 2 else products

@@ -115,7 +115,8 @@ def _summed(x: Array, alone: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
 def _sums_of_rows(a: Array, b: Array, num_both: int, target: Array) -> None:
     shape = (*a.shape[:num_both], math.prod(a.shape[num_both:]))
     if num_both == 0:
-        target[...] = np.dot(a.reshape(shape), b.reshape(shape))
+        # BLAS adds up in another order where elements are apart.
+        target[...] = np.dot(np.ascontiguousarray(a.reshape(shape)), np.ascontiguousarray(b.reshape(shape)))
     else:
         np.einsum("...j,...j->...", a.reshape(shape), b.reshape(shape), out=target)
 

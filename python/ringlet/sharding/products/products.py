@@ -21,6 +21,8 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
         return np.multiply(a, b, out=out)
     if a.shape[-1] != b.shape[max(0, b.ndim - 2)]:
         raise numpy_error(np.dot, a, b)
+    if out is None and a.ndim < 3 > b.ndim and a.dtype.kind == b.dtype.kind == "f":
+        return np.matmul(a, b)
     return _along("dot", a, b, [(a.ndim - 1, max(0, b.ndim - 2))], out)
 
 
@@ -89,17 +91,10 @@ def vdot(a: Any, b: Any, /) -> Any:
     labels = tuple(range(a.ndim))
     dtype = dtype_of(np.vdot, (a.dtype, b.dtype), (1, 1))
 
-    ndim = len(labels)
+    def conjugating(tiles: list[Any], target: Any, _: Any) -> None:
+        target[...] = np.vdot(*tiles)
 
-    def kernel(tiles: list[Any], target: Any, _: Any) -> None:
-        if tiles[0].ndim == ndim:
-            target[...] = np.vdot(*tiles)
-        else:  # a stack of tiles
-            lines = [tile.reshape(*tile.shape[: tile.ndim - ndim], -1) for tile in tiles]
-            np.vecdot(lines[0], lines[1], out=target)
-
-    takes_stacks = dtype.kind == "f" and a.dtype == b.dtype
-    return contract("vdot", [a, b], (labels, labels, ()), dtype, kernel=kernel, takes_stacks=takes_stacks)
+    return contract("vdot", [a, b], (labels, labels, ()), dtype, kernel=conjugating if dtype.kind == "c" else None)
 
 
 @implements(np.outer)
