@@ -12,7 +12,7 @@ from ringlet.sharding.execution.array_function_table import first_given, impleme
 from ringlet.sharding.execution.shape_inference import addresses_of
 from ringlet.sharding.layout.layout import WHOLE, Array
 from ringlet.sharding.resharding.regions import IndexRange
-from ringlet.sharding.resharding.tile_assembly import full_ranges, select_ranges
+from ringlet.sharding.resharding.tile_assembly import full_ranges, repeated, select_ranges
 from ringlet.sharding.sharded_array import ShardedArray
 
 _FUNCTIONS = """transpose swapaxes moveaxis rollaxis matrix_transpose linalg.matrix_transpose squeeze broadcast_to
@@ -41,7 +41,7 @@ def apply_view_function(function: Callable[..., Array], x: ShardedArray, *args: 
     taken = select_ranges(function.__name__, x, tuple(ranges), x._layout.with_cuts(cuts))
     layout = taken._layout.with_cuts([WHOLE if d is None else taken._layout.cuts[d] for d in dimensions])
     key = (*(None if d is None else slice(None) for d in dimensions), *(0 for _ in gone), ...)
-    return taken._derive(lambda buffer: np.broadcast_to(buffer.transpose(kept + gone)[key], sample.shape), layout)
+    return taken._derive(lambda buffer: repeated(buffer.transpose(kept + gone)[key], sample.shape), layout)
 
 
 for _function in map(numpy_function, _FUNCTIONS.split()):

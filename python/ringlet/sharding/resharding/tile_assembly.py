@@ -11,7 +11,7 @@ import numpy as np
 from ringlet.sharding.execution.device_threads import on_devices
 from ringlet.sharding.explain_operations import is_recording, record_operation
 from ringlet.sharding.layout.device_group import DeviceGroup, common_group
-from ringlet.sharding.layout.layout import Array, Box, Layout
+from ringlet.sharding.layout.layout import Array, Box, Layout, Shape
 from ringlet.sharding.resharding.collective_record import Collective, Message
 from ringlet.sharding.resharding.device_buffers import buffers_for, fresh, fresh_like
 from ringlet.sharding.resharding.regions import (
@@ -39,9 +39,12 @@ def range_view(buffer: Array, ranges: Sequence[IndexRange]) -> Array:
     """Return the view of an array that index ranges select."""
     # `...` makes NumPy return a 0-d array instead of a scalar.
     key: Any = (*(index_range.key for index_range in ranges), ...)
-    view: Array = buffer[key]
-    shape = tuple(index_range.length for index_range in ranges)
-    return view if view.shape == shape else np.broadcast_to(view, shape)
+    return repeated(buffer[key], tuple(index_range.length for index_range in ranges))
+
+
+def repeated(array: Array, shape: Shape) -> Array:
+    """Return an array broadcast to a shape; the array itself, with its strides, if it has the shape."""
+    return array if array.shape == shape else np.broadcast_to(array, shape)
 
 
 def select_ranges(name: str, x: ShardedArray, ranges: tuple[IndexRange, ...], layout: Layout) -> ShardedArray:
