@@ -16,7 +16,8 @@ os.environ["RINGLET_POISON"] = "1"
 # A deadline per example would fail on a machine that is busy; pytest-timeout bounds every test instead.
 settings.register_profile("default", deadline=None, max_examples=50)
 settings.register_profile("nightly", deadline=None, max_examples=2000, print_blob=True)
-# A million random calls of sharded arrays: 49 functions in tests/sharding/test_random_calls.py.
+# Ten thousand, and a million, random calls of sharded arrays: 49 functions in tests/sharding/test_random_calls.py.
+settings.register_profile("ten_thousand", deadline=None, max_examples=205, print_blob=True)
 settings.register_profile("million", deadline=None, max_examples=20_500, print_blob=True)
 # What sanitizers slow down many times over. They look for wrong memory, which a few examples of each test reach.
 settings.register_profile("sanitizer", deadline=None, max_examples=5)
