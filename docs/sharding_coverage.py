@@ -40,7 +40,7 @@ SOME_CALLS = {
     "block": "lists of unequal depth",
     "qr, svd": "one divided matrix: `qr` of a wide one and in other modes than `reduced` and `r`; `svd` with "
     "`full_matrices=True` unless it is square",
-    "eig, eigh, eigvals, eigvalsh": "one divided matrix, without a stack",
+    "eig, eigvals": "one divided matrix, without a stack",
     "histogram": "complex numbers",
     "lstsq": "matrices with more columns than rows",
     "min_scalar_type": "one number",
@@ -55,8 +55,8 @@ SENDS = {
     "indices and values of an assignment": "unless a divided mask selects divided values",
     "FFT, median and sort along a dimension": "whose tiles fit no other dimension; one line alone is sorted by "
     "samples, and transformed in six steps if its length divides by the square of the number of devices",
-    "factors": "the triangle of `qr`, `svd` and `lstsq`; blocks of columns of `solve`, `inv`, `det` and `cholesky`, "
-    "one after the other",
+    "factors": "the triangle of `qr`, `svd` and `lstsq`; the matrix of `eigh` and `eigvalsh`; blocks of columns "
+    "of `solve`, `inv`, `det` and `cholesky`, one after the other",
 }
 
 

@@ -167,6 +167,15 @@ case("qr r", lambda x: abs(L.qr(x, "r")), TALL)
 case("svd", checked_svd, TALL)
 case("svd of a wide matrix", lambda x: checked_svd(x.T), TALL)
 case("svd of a square matrix", lambda x: checked_svd(x, True), SQUARE)
+
+
+def checked_eigh(x):
+    values, vectors = L.eigh(x, "U")
+    return values, (vectors * values) @ np.conj(vectors.T)  # the signs of vectors are arbitrary
+
+
+case("eigh", checked_eigh, SQUARE)
+case("eigvalsh", L.eigvalsh, SQUARE)
 case("singular values", lambda x: L.svd(x, compute_uv=False), TALL)
 case("lstsq", lambda x, y: L.lstsq(x, y, rcond=None), TALL, LINE)
 case("lstsq of several", lambda x, y: L.lstsq(x, y, rcond=None), TALL, TALL + 1)

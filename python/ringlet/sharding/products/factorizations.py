@@ -2,7 +2,8 @@
 
 Tall matrices are divided along their rows. Each device factors its tile, and only the triangular factors, with one row
 per column, are sent to all devices. Square matrices are divided along their columns: the columns of each device in turn
-are sent to all devices, which update their own columns. No device has the whole matrix.
+are sent to all devices, which update their own columns. No device has the whole matrix, except for eigenvalues of a
+symmetric matrix.
 """
 
 from __future__ import annotations
@@ -260,10 +261,17 @@ def _cholesky(a: ShardedArray, /, *, upper: bool = False) -> Any:
     return np.conj(made.T) if upper else made
 
 
+def _eigh(a: ShardedArray, **options: Any) -> Any:
+    values, vectors = found = np.linalg.eigh(all_gathered(a), **options)
+    return type(found)(_placed(a, values), place(vectors, a._layout.without_parts(), a._group))
+
+
 # Functions of one divided matrix. If a function returns NotImplemented, the matrix is gathered.
 DIVIDED: Mapping[str, Callable[..., Any]] = {
     "cholesky": _cholesky,
     "det": _det,
+    "eigh": _eigh,
+    "eigvalsh": lambda a, **options: _placed(a, np.linalg.eigvalsh(all_gathered(a), **options)),
     "inv": _inv,
     "qr": _qr,
     "slogdet": _slogdet,
