@@ -77,22 +77,16 @@ def own_body(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _undivided_first(arguments: Callable[..., Any], function: str) -> Callable[..., Any]:
-    """Order the axes of an FFT so that undivided axes are transformed before an exchange makes others whole.
-
-    Axes are transformed from the last to the first; by `irfftn` from the first, except for the last axis, which is
-    last. The inverse of a transform thus begins where the transform ended.
-    """
+    """Let an FFT begin with undivided axes. NumPy begins with the last axis, except for `irfftn`, which ends there."""
 
     def ordered(a: Any, s: Any, axes: Any, **kwargs: Any) -> tuple[list[Any], list[Any]]:
         s, axes = arguments(a, s, axes, **kwargs)
         cuts = a._layout.cuts if isinstance(a, ShardedArray) else ()
         divided = {d - n for d, cut in enumerate(cuts) if cut.count > 1 for n in (0, len(cuts))}
-        order = sorted(
-            range(len(axes) - (function != "_raw_fftnd")),
-            key=lambda place: (axes[place] in divided) == (function == "irfftn"),
-        )
-        order += range(len(order), len(axes))
-        return [s[place] for place in order], [axes[place] for place in order]
+        count = len(axes) - (function != "_raw_fftnd")
+        order = sorted(range(count), key=lambda n: (axes[n] in divided) == (function == "irfftn"))
+        order += range(count, len(axes))
+        return [s[n] for n in order], [axes[n] for n in order]
 
     return ordered
 

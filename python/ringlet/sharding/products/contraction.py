@@ -91,7 +91,7 @@ def _kernel_for(labels: tuple[Labels, ...]) -> Kernel:
     def products(tiles: list[Any], out: Array, where: TileBoxes) -> None:
         if out.ndim > len(labels[2]):  # a stack of tiles whose elements are multiplied and summed
             a, b = (np.ascontiguousarray(tile.reshape(*tile.shape[: out.ndim], -1)) for tile in tiles)
-            np.matmul(a[..., None, :], b[..., None], out=out[..., None, None])
+            np.vecdot(a, b, out=out)
             return
         sum_of_products(np.asarray(tiles[0]), np.asarray(tiles[1]), (labels[0], labels[1], labels[2]), out)
 

@@ -262,8 +262,8 @@ def _cholesky(a: ShardedArray, /, *, upper: bool = False) -> Any:
 
 
 def _eigh(a: ShardedArray, **options: Any) -> Any:
-    values, vectors = found = np.linalg.eigh(all_gathered(a), **options)
-    return type(found)(_placed(a, values), place(vectors, a._layout.without_parts(), a._group))
+    found: Any = np.linalg.eigh(all_gathered(a), **options)
+    return type(found)(_placed(a, found[0]), place(found[1], a._layout.without_parts(), a._group))
 
 
 # Functions of one divided matrix. If a function returns NotImplemented, the matrix is gathered.

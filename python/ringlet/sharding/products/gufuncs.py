@@ -116,13 +116,5 @@ def _are_compatible(labels: tuple[Labels, ...], shapes: Sequence[Shape]) -> bool
 for _name in _CORES:
     if hasattr(np, _name):  # matvec and vecmat were added in NumPy 2.2, vecdot in 2.0
         implements_ufunc(getattr(np, _name))(generalized)
-
-
-@implements("linalg.matmul")
-def _matmul(x1: Any, x2: Any, /) -> Any:
-    return np.matmul(x1, x2)
-
-
-@implements("linalg.vecdot")
-def _vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    return np.vecdot(x1, x2, axis=axis)  # type: ignore[call-overload]
+        if _name in ("matmul", "vecdot"):
+            implements(f"linalg.{_name}")(getattr(np, _name))

@@ -134,7 +134,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     return least_squares(a, b, rcond)
 
 
-@implements(np.cross)
+@implements(np.cross, "linalg.cross")
 def cross(a: Any, b: Any, *axes: Any, **options: Any) -> Any:
     """Return cross products of 3-element vectors; 2-element vectors are gathered."""
     a, b = operand(a), operand(b)
@@ -144,11 +144,6 @@ def cross(a: Any, b: Any, *axes: Any, **options: Any) -> Any:
     if axes or options or not a.ndim or not b.ndim or {a.shape[-1], b.shape[-1]} != {3}:
         return NotImplemented
     return of_each(np.cross, [a, b], [1, 1])
-
-
-@implements("linalg.cross")
-def _cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    return np.cross(x1, x2, axis=axis)
 
 
 @implements(np.diag)

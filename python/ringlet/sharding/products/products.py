@@ -37,7 +37,7 @@ def inner(a: Any, b: Any, /) -> Any:
     return _along("inner", a, b, [(a.ndim - 1, b.ndim - 1)])
 
 
-@implements(np.tensordot)
+@implements(np.tensordot, "linalg.tensordot")
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     """Sum products along pairs of dimensions."""
     a, b = operand(a), operand(b)
@@ -132,11 +132,6 @@ def matrix_power(a: Any, n: Any) -> Any:
         exponent >>= 1
         square = np.matmul(square, square) if exponent else square
     return np.copy(result) if result is a else result
-
-
-@implements("linalg.tensordot")
-def _tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
-    return tensordot(x1, x2, axes)
 
 
 @implements("linalg.outer")

@@ -18,13 +18,10 @@ from ringlet.sharding.reductions.reduction_execution import Axes, Reduction, nor
 from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.sharded_array import ShardedArray
 
-# Dtypes whose norm NumPy computes as a product of the array with itself.
-_PRODUCTS = (np.dtype(np.float32), np.dtype(np.float64))
-
 
 @implements(np.linalg.norm)
 def _norm(x: Any, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> Any:
-    if ord is None and axis is None and not keepdims and getattr(x, "dtype", None) in _PRODUCTS:
+    if ord is None and axis is None and not keepdims and getattr(x, "dtype", None) in (np.float32, np.float64):
         return np.sqrt(np.vdot(x, x))
     return _checked(np.linalg.norm, x, is_vector=ord is None and axis is None, ord=ord, axis=axis, keepdims=keepdims)
 
