@@ -25,6 +25,7 @@ CALLS = {
     "mean": np.mean,
     "norm": np.linalg.norm,
     "vdot": lambda x: np.vdot(x, x + 1),
+    "vdot of long lines": lambda x: np.vdot(np.cos(y := x[4:, :, None] * np.arange(96)), np.sin(y)),
     "dot": lambda x: x.dot(x[0]),
     "inner": lambda x: np.inner(x[1], x[2]),
     "inner of every third": lambda x: np.inner(x[3, ::3], x[4, ::3]),

@@ -15,7 +15,7 @@ from ringlet.sharding.execution.shape_inference import shape_probe
 from ringlet.sharding.execution.tile_execution import Kernel, apply
 from ringlet.sharding.layout.factors import Factor, FactorMap, Labels
 from ringlet.sharding.layout.layout import Array, Shape
-from ringlet.sharding.products.product_kernel import sum_along, sum_of_products
+from ringlet.sharding.products.product_kernel import dots, sum_along, sum_of_products
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.values.operator_proxy import plain
 
@@ -90,8 +90,7 @@ def _kernel_for(labels: tuple[Labels, ...]) -> Kernel:
 
     def products(tiles: list[Any], out: Array, where: TileBoxes) -> None:
         if out.ndim > len(labels[2]):  # a stack of tiles whose elements are multiplied and summed
-            a, b = (np.ascontiguousarray(tile.reshape(*tile.shape[: out.ndim], -1)) for tile in tiles)
-            np.vecdot(a, b, out=out)
+            dots(tiles[0], tiles[1], out)
             return
         sum_of_products(np.asarray(tiles[0]), np.asarray(tiles[1]), (labels[0], labels[1], labels[2]), out)
 

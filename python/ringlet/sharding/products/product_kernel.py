@@ -12,6 +12,9 @@ import numpy as np
 from ringlet.sharding.layout.factors import Labels
 from ringlet.sharding.layout.layout import Array
 
+# Number of elements of a line from which a call of BLAS for each line takes no longer than a copy of the lines.
+_LONG = 16
+
 
 def sum_of_products(a: Array, b: Array, labels: tuple[Labels, Labels, Labels], out: Array) -> None:
     """Multiply two arrays and sum along the labels that the result lacks, as an einsum of two operands.
@@ -115,10 +118,23 @@ def _summed(x: Array, alone: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
 def _sums_of_rows(a: Array, b: Array, num_both: int, target: Array) -> None:
     shape = (*a.shape[:num_both], math.prod(a.shape[num_both:]))
     if num_both == 0:
-        # BLAS adds up in another order where elements are apart.
-        target[...] = np.dot(np.ascontiguousarray(a.reshape(shape)), np.ascontiguousarray(b.reshape(shape)))
+        if target.dtype.kind == "f":
+            dots(a, b, target)
+        else:
+            target[...] = np.dot(a.reshape(shape), b.reshape(shape))
     else:
         np.einsum("...j,...j->...", a.reshape(shape), b.reshape(shape), out=target)
+
+
+def dots(a: Array, b: Array, out: Array) -> None:
+    """Sum products of real floats along all dimensions after those of `out`; long lines one by one, without a copy.
+
+    BLAS sums adjacent elements in a different order than others, so they are adjacent in all memory modes.
+    """
+    if a.ndim == out.ndim or a.shape[-1] < _LONG:
+        a, b = (x.reshape(*x.shape[: out.ndim], -1) for x in (a, b))
+    a, b = (x if x.strides[-1] == x.itemsize else np.ascontiguousarray(x) for x in (a, b))
+    np.add.reduce(np.vecdot(a, b).reshape(*out.shape, -1), -1, out=out)
 
 
 def _product(a: Array, b: Array, target: Array, counts: tuple[int, int, int, int]) -> None:
