@@ -1,5 +1,5 @@
-// The narrow floats only, whose conversions are arithmetic: vectors of 512 bits are faster for them than those of 256 bits
-// (python -m bench.targets). For the other dtypes, memory limits both, so they use the loops of avx2.
+// The narrow floats only, whose conversions are arithmetic: vectors of 512 bits are faster for them than those of 256
+// bits (python -m bench.targets). For the other dtypes, memory limits both, so they use the loops of avx2.
 #define RINGLET_NARROW_FLOATS_ONLY
 #include "ringlet/kernels/walk.hpp"
 
