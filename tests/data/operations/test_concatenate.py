@@ -89,6 +89,12 @@ def test_a_shuffle_in_both_has_two_orders():
     assert sorted(elements[:50]) == sorted(elements[50:])
 
 
+def test_a_cache_in_both_is_filled_once():
+    cached = Dataset.range(50).shuffle(50).cache()
+    elements = [int(x) for x in cached.concatenate(cached)]
+    assert elements[:50] == elements[50:]
+
+
 def test_a_long_chain_of_datasets_is_one_table():
     dataset = Dataset.range(1)
     for number in range(1, 100):

@@ -104,11 +104,7 @@ class Concatenate(Node):
         return max(self.first.bytes_copied, self.second.bytes_copied)
 
     def open_rows(self, context: IterationContext) -> RowStream:
-        first = self.first.table
-        second_from = 0 if first is None else first.length
-        return ConcatenateRows(
-            self.first.open_rows(context), self.second.open_rows(context.in_round(_SECOND)), second_from
-        )
+        return ConcatenateRows(self.first, self.second, context)
 
     def open_elements(self, context: IterationContext) -> Stream:
         return ConcatenateElements(self.first.open(context), self.second, context)
@@ -154,43 +150,45 @@ class JoinedColumn:
 
 
 class ConcatenateRows(RowStream):
-    """Stream of the row numbers of `first`, then those of `second` plus the offset `second_from`."""
+    """Stream of the row numbers of `first`, then of `second` plus an offset; `second` is opened when `first` ends."""
 
-    def __init__(self, first: RowStream, second: RowStream, second_from: int) -> None:
-        self._first: RowStream | None = first
+    def __init__(self, first: Node, second: Node, context: IterationContext) -> None:
+        self._input = first.open_rows(context)
+        self._is_second = False
         self._second = second
-        self._second_from = second_from
+        self._second_from = 0 if first.table is None else first.table.length
+        self._context = context
 
     def next_rows(self, count: int) -> Rows:
-        if self._first is None:
-            return self._shifted(self._second.next_rows(count))
-        rows = self._first.next_rows(count)
+        rows = self._input.next_rows(count)
         found = row_count(rows)
+        if self._is_second:
+            return self._shifted(rows)
         if found == count:
             return rows
-        self._first = None
-        more = self._shifted(self._second.next_rows(count - found))
+        self._open_second()
+        more = self._shifted(self._input.next_rows(count - found))
         if found == 0:
             return more
         if isinstance(rows, slice) and isinstance(more, slice) and rows.stop == more.start:
             return slice(rows.start, more.stop)
         return np.concatenate([row_numbers(rows), row_numbers(more)])
 
+    def _open_second(self) -> None:
+        self._is_second = True
+        self._input = self._second.open_rows(self._context.in_round(_SECOND))
+
     def _shifted(self, rows: Rows) -> Rows:
         by = self._second_from
         return slice(rows.start + by, rows.stop + by) if isinstance(rows, slice) else rows + by
 
     def get_state(self) -> State:
-        """Return the states of both inputs; None for the first input once it has ended."""
-        return {"inputs": [None if self._first is None else self._first.get_state(), self._second.get_state()]}
+        return {"is_second": self._is_second, "input": self._input.get_state()}
 
     def set_state(self, state: State) -> None:
-        first, second = state["inputs"]
-        if first is None:
-            self._first = None
-        elif self._first is not None:
-            self._first.set_state(first)
-        self._second.set_state(second)
+        if state["is_second"]:
+            self._open_second()
+        self._input.set_state(state["input"])
 
 
 class ConcatenateElements(Stream):
