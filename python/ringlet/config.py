@@ -168,7 +168,11 @@ def _collect(environment: Mapping[str, str]) -> Config:
         "algorithms": [algorithm.name for algorithm in Algorithm],
         "operations": [op.name for op in Op],
         "recorder": recorder_memory.state(),
-        "environment": {name: value for name, value in sorted(environment.items()) if name.startswith("RINGLET_")},
+        "environment": {
+            name: "***" if name == "RINGLET_SECRET" else value
+            for name, value in sorted(environment.items())
+            if name.startswith("RINGLET_")
+        },
     }
 
 

@@ -255,6 +255,10 @@ def test_a_cluster_of_this_machine_needs_no_secret(spec):
     assert RemoteCluster.of(ClusterSpec({"worker": ["unknown.invalid:1"], "ps": [":1"]}), {}) is None
 
 
+def test_the_secret_is_not_shown(cluster):
+    assert SECRET not in repr(cluster)
+
+
 @pytest.mark.parametrize(
     ("environ", "text"),
     [

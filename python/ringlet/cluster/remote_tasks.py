@@ -22,7 +22,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ringlet.cluster.cluster_spec import ClusterSpec
@@ -55,7 +55,7 @@ class RemoteCluster:
 
     spec: ClusterSpec
     job: ServersJob
-    secret: bytes
+    secret: bytes = field(repr=False)
 
     @classmethod
     def of(cls, spec: ClusterSpec, environ: Mapping[str, str] = os.environ) -> RemoteCluster | None:
