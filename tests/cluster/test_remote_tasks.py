@@ -191,6 +191,21 @@ def test_strangers_neither_block_nor_end_a_task(servers, join, spec, monkeypatch
     assert "the connection was closed during the handshake" in caplog.text
 
 
+def test_a_connection_without_a_free_thread_is_dropped_and_the_next_one_is_answered(servers, join, spec, monkeypatch):
+    servers.start(*TASKS)
+    start = threading.Thread.start
+
+    def fail(thread):
+        monkeypatch.setattr(threading.Thread, "start", start)
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", fail)
+    host, port = spec.task_address("worker", 0).split(":")
+    with socket.create_connection((host, int(port)), PATIENCE_SECONDS) as dropped:
+        assert not dropped.recv(1)
+    assert len(join(PATIENCE_SECONDS).workers) == 2
+
+
 def test_a_second_coordinator_is_refused_unless_the_first_one_has_ended(servers, join):
     servers.start(*TASKS)
     first = join()

@@ -170,7 +170,12 @@ class TaskListener:
                 if len(self._pending) > _MAX_PENDING:
                     with contextlib.suppress(OSError):
                         next(iter(self._pending)).shutdown(socket.SHUT_RDWR)
-            threading.Thread(target=self._answer, args=(connection, address[0]), daemon=True).start()
+            try:
+                threading.Thread(target=self._answer, args=(connection, address[0]), daemon=True).start()
+            except RuntimeError:  # no free thread: the peer may try again
+                with self._lock:
+                    del self._pending[connection]
+                connection.close()
 
     def _answer(self, connection: socket.socket, host: str) -> None:
         deadline = Deadline.after(_ANSWER_SECONDS)
