@@ -59,6 +59,16 @@ def test_both_ends_name_another_secret(ends, prove):
             proof.result()
 
 
+def test_a_client_without_the_secret_receives_nothing_that_depends_on_it(ends, prove):
+    proof = prove(ends[1], False)
+    ends[0].sendall(b"ringlet1" + bytes(32))
+    assert ends[0].recv(40, socket.MSG_WAITALL).startswith(b"ringlet1")
+    ends[0].sendall(bytes(32))
+    with pytest.raises(NotAuthentic, match="another RINGLET_SECRET"):
+        proof.result()
+    assert ends[0].recv(32, socket.MSG_WAITALL) == bytes(32)
+
+
 def test_an_end_that_sends_back_what_it_receives_is_refused(ends, prove):
     proof = prove(ends[0], True)
     for count in (40, 32):

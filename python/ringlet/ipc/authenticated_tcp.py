@@ -6,7 +6,8 @@ Before the proof of the peer is verified, exactly 72 bytes of it are read, and n
     32 bytes    a random challenge
     32 bytes    HMAC-SHA256, keyed with the secret, of its role and both challenges
 
-and then one JSON object of at most 64 KiB. The bytes that follow are neither authenticated nor encrypted.
+and then one JSON object of at most 64 KiB. The bytes that follow are neither authenticated nor encrypted. The server
+sends its proof last, or zeros if that of the client is wrong: with the proof, a client could test guessed secrets.
 """
 
 from __future__ import annotations
@@ -75,8 +76,12 @@ def authenticate(connection: socket.socket, secret: bytes, is_client: bool, dead
     other = _read(connection, _CHALLENGE_BYTES, deadline)
     challenges = mine + other if is_client else other + mine
     proofs = [hmac.digest(secret, role + challenges, "sha256") for role in (b"server", b"client")]
-    _write(connection, proofs[is_client], deadline)
-    if not hmac.compare_digest(_read(connection, _PROOF_BYTES, deadline), proofs[not is_client]):
+    if is_client:
+        _write(connection, proofs[True], deadline)
+    is_authentic = hmac.compare_digest(_read(connection, _PROOF_BYTES, deadline), proofs[not is_client])
+    if not is_client:
+        _write(connection, proofs[False] if is_authentic else bytes(_PROOF_BYTES), deadline)
+    if not is_authentic:
         raise NotAuthentic("has another RINGLET_SECRET: set the same value for all tasks")
 
 
