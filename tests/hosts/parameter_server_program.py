@@ -11,8 +11,10 @@ import time
 import numpy as np
 
 import ringlet
+from ringlet.ipc import authenticated_tcp
 
 CALLS = 60
+authenticated_tcp.LOSS_SECONDS = 5  # as in the test
 resolver = ringlet.cluster_resolver.TFConfigClusterResolver()
 if resolver.task_type != "chief":
     ringlet.Server(resolver).join()

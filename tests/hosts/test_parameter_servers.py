@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from ringlet.ipc.authenticated_tcp import LOSS_SECONDS
 from tests.hosts.simulated_hosts import REQUIRES_HOSTS, simulated_hosts
 
 pytestmark = REQUIRES_HOSTS
 
 PROGRAM = str(Path(__file__).with_name("parameter_server_program.py"))
 SECRET = "a secret of this test"
-CALLS = 60
+CALLS, LOSS_SECONDS = 60, 5  # as in the program
 
 
 @pytest.fixture

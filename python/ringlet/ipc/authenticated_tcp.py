@@ -27,10 +27,8 @@ _CHALLENGE_BYTES = _PROOF_BYTES = 32
 _MOST_JSON_BYTES = 1 << 16
 _BACKLOG = 128
 # Time after which the kernel closes a connection whose peer does not acknowledge data or probes. A peer that does not
-# read for so long, while its buffers are full, is given up too.
-LOSS_SECONDS = 5
-_KEEPALIVE = {"TCP_KEEPIDLE": 2, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": LOSS_SECONDS - 2}
-_OPTIONS = {"TCP_NODELAY": 1, **_KEEPALIVE, "TCP_USER_TIMEOUT": 1000 * LOSS_SECONDS}
+# read for so long, while its buffers are full, is given up too: long enough for a pause of a process or a machine.
+LOSS_SECONDS = 30
 
 
 class NotAuthentic(Exception):
@@ -65,7 +63,8 @@ def authenticate(connection: socket.socket, secret: bytes, is_client: bool, dead
 
     Raises NotAuthentic, or OSError if the peer closes the connection or does not answer in time.
     """
-    for name, value in _OPTIONS.items():
+    keepalive = {"TCP_KEEPIDLE": 2, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": LOSS_SECONDS - 2}
+    for name, value in {"TCP_NODELAY": 1, **keepalive, "TCP_USER_TIMEOUT": 1000 * LOSS_SECONDS}.items():
         with contextlib.suppress(AttributeError):  # the system does not have all of them
             connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
