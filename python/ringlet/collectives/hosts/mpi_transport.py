@@ -31,6 +31,8 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 END_TAG = 0  # tag of the last message of a process
 _PAUSE_SECONDS = 0.001
+# After a failure, the time for which a process that ends lets others read its last notice, which MPI drops with it.
+_LAST_NOTICE_SECONDS = 0.3
 INSTALL = "pip install 'ringlet[mpi]'"
 
 
@@ -196,6 +198,8 @@ class MpiTransport:
             if not self._mpi.Is_finalized():
                 self._mpi.Finalize()
         else:
+            if self._has_failed:
+                time.sleep(_LAST_NOTICE_SECONDS)
             _skip_exit_handlers()
 
     def _all_have_ended(self) -> bool:
