@@ -147,7 +147,7 @@ def test_another_secret_is_named_on_both_sides_before_other_tasks_start(servers,
 
 def test_other_versions_are_named(servers, join, monkeypatch, caplog):
     servers.start(TASKS[0])
-    monkeypatch.setattr("importlib.metadata.version", lambda name: "0.0.7")
+    monkeypatch.setattr("ringlet.cluster.remote_tasks.__version__", "0.0.7")
     text = (
         r"the coordinator \(pid \d+ on .*\) has ringlet 0.0.7, Python 3.*, but /job:worker/task:0 at .* has ringlet .*"
         ": install the same versions on all hosts"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
-import importlib.metadata
 import json
 import logging
 import math
@@ -36,6 +35,7 @@ from ringlet.ipc.deadline import Deadline
 from ringlet.ipc.unix_sockets import close_in_children
 from ringlet.observe.stall_reports import stall_seconds
 from ringlet.rendezvous.job_key import listed
+from ringlet.version import __version__
 
 _log = logging.getLogger(__name__)
 
@@ -99,7 +99,7 @@ class RemoteCluster:
         job = hashlib.sha256(json.dumps([addresses, self.job.job_id, task]).encode("utf-8", "surrogatepass"))
         python = f"Python {sys.version_info[0]}.{sys.version_info[1]}, {sys.byteorder}-endian"
         return {
-            "version": f"ringlet {importlib.metadata.version('ringlet')}, {python}",
+            "version": f"ringlet {__version__}, {python}",
             "job": job.hexdigest(),
             "name": name,
             "pid": os.getpid(),
