@@ -58,6 +58,13 @@ def test_cross_products_of_vectors_that_are_whole_send_nothing():
     np.testing.assert_array_equal(np.asarray(found), np.cross(a, b))
 
 
+def test_cross_products_of_divided_vectors_are_gathered():
+    a, b = np.arange(3.0), np.arange(6.0).reshape(2, 3)
+    with pytest.warns(GatherWarning):
+        found = np.cross(shard(a, Sharding.tiled((3,))), shard(b, Sharding.tiled((3, 1))), axis=-1)
+    np.testing.assert_array_equal(np.asarray(found), np.cross(a, b))
+
+
 @pytest.mark.parametrize("size", [0, 1, 5, 8])
 def test_a_diagonal_makes_a_matrix_whose_rows_lie_as_it_does(size):
     x = shard(np.arange(size), Sharding.tiled((4,)))

@@ -140,7 +140,7 @@ def cross(a: Any, b: Any, *axes: Any, **options: Any) -> Any:
     a, b = operand(a), operand(b)
     if not axes and options.keys() == {"axis"} and a.ndim and b.ndim:
         axis = options["axis"]
-        return np.moveaxis(cross(np.moveaxis(a, axis, -1), np.moveaxis(b, axis, -1)), -1, axis)
+        return np.moveaxis(np.cross(np.moveaxis(a, axis, -1), np.moveaxis(b, axis, -1)), -1, axis)
     if axes or options or not a.ndim or not b.ndim or {a.shape[-1], b.shape[-1]} != {3}:
         return NotImplemented
     return of_each(np.cross, [a, b], [1, 1])
