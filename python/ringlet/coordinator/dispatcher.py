@@ -16,7 +16,6 @@ from collections.abc import Callable
 
 from ringlet import _core
 from ringlet.cluster import Tasks
-from ringlet.cluster.remote_tasks import RemoteTasks
 from ringlet.collectives.timeouts import default_timeout_seconds
 from ringlet.coordinator.argument_codec import Payload
 from ringlet.coordinator.closure_queue import MOST_QUEUED, ClosureQueue
@@ -192,8 +191,9 @@ class Dispatcher:
             if self._queue.is_cancelling:
                 connection.cancel()
             if connection.is_slow(now, self._stall_seconds):
+                is_here = connection.channel is not None and not connection.channel.is_remote
                 pid = self._tasks.pid_of("worker", connection.index)
-                connection.report(now, not isinstance(self._tasks, RemoteTasks) and _core.is_stopped(pid))
+                connection.report(now, is_here and _core.is_stopped(pid))
             if now - connection.asked_at >= self._ask_seconds and connection.channel is not None:
                 if connection.num_unanswered * self._ask_seconds >= self._timeout_seconds:
                     self._lose(connection, f"has not answered for {self._timeout_seconds:g} s")

@@ -7,29 +7,33 @@ from typing import TYPE_CHECKING
 from ringlet.module_names import list_public, load_on_use
 
 if TYPE_CHECKING:
-    from ringlet.collectives import CollectiveHints, CommunicationImplementation, CommunicationOptions
+    from ringlet.collectives import CollectiveHints as CollectiveHints
+    from ringlet.collectives import CommunicationImplementation as CommunicationImplementation
+    from ringlet.collectives import CommunicationOptions as CommunicationOptions
     from ringlet.experimental import partitioners as partitioners
-    from ringlet.strategy.api.central_storage_strategy import CentralStorageStrategy
-    from ringlet.strategy.calls.value_context import ValueContext
-    from ringlet.strategy.multi_worker.multi_worker_strategy import (
-        ExperimentalMultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy,
+    from ringlet.strategy.api.central_storage_strategy import CentralStorageStrategy as CentralStorageStrategy
+    from ringlet.strategy.calls.value_context import ValueContext as ValueContext
+    from ringlet.strategy.multi_worker.multi_worker_strategy import ExperimentalMultiWorkerMirroredStrategy
+    from ringlet.strategy.parameter_server.parameter_server_strategy import (
+        ParameterServerStrategy as ParameterServerStrategy,
     )
-    from ringlet.strategy.parameter_server.parameter_server_strategy import ParameterServerStrategy
-    from ringlet.strategy.tpu.tpu_strategy import ExperimentalTPUStrategy as TPUStrategy
-    from ringlet.train.preemption_handler import PreemptionCheckpointHandler
-    from ringlet.train.termination import TerminationConfig
+    from ringlet.strategy.tpu.tpu_strategy import ExperimentalTPUStrategy
+    from ringlet.train.preemption_handler import PreemptionCheckpointHandler as PreemptionCheckpointHandler
+    from ringlet.train.termination import TerminationConfig as TerminationConfig
 
-    # The older name of the same enumeration.
-    CollectiveCommunication = CommunicationImplementation
+    CollectiveCommunication = CommunicationImplementation  # the older name of the same enumeration
+    MultiWorkerMirroredStrategy = ExperimentalMultiWorkerMirroredStrategy
+    TPUStrategy = ExperimentalTPUStrategy
 
-_WORKERS = ".strategy.multi_worker.multi_worker_strategy"
-_LATE = {
+# Public name -> module that defines it, and its name there if it differs.
+_PUBLIC = {
     "CentralStorageStrategy": ".strategy.api.central_storage_strategy",
     "CollectiveCommunication": ".collectives:CommunicationImplementation",
     "CollectiveHints": ".collectives",
     "CommunicationImplementation": ".collectives",
     "CommunicationOptions": ".collectives",
-    "MultiWorkerMirroredStrategy": f"{_WORKERS}:ExperimentalMultiWorkerMirroredStrategy",
+    "MultiWorkerMirroredStrategy": ".strategy.multi_worker.multi_worker_strategy"
+    ":ExperimentalMultiWorkerMirroredStrategy",
     "ParameterServerStrategy": ".strategy.parameter_server.parameter_server_strategy",
     "PreemptionCheckpointHandler": ".train.preemption_handler",
     "TPUStrategy": ".strategy.tpu.tpu_strategy:ExperimentalTPUStrategy",
@@ -37,21 +41,7 @@ _LATE = {
     "ValueContext": ".strategy.calls.value_context",
     "partitioners": "partitioners",
 }
+__all__ = list(_PUBLIC)
 
-__all__ = [
-    "CentralStorageStrategy",
-    "CollectiveCommunication",
-    "CollectiveHints",
-    "CommunicationImplementation",
-    "CommunicationOptions",
-    "MultiWorkerMirroredStrategy",
-    "ParameterServerStrategy",
-    "PreemptionCheckpointHandler",
-    "TPUStrategy",
-    "TerminationConfig",
-    "ValueContext",
-    "partitioners",
-]
-
-__getattr__ = load_on_use(__name__, _LATE)
+__getattr__ = load_on_use(__name__, _PUBLIC)
 __dir__ = list_public(__name__)

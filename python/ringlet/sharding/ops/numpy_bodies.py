@@ -77,7 +77,10 @@ def own_body(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _undivided_first(arguments: Callable[..., Any], function: str) -> Callable[..., Any]:
-    """Let an FFT begin with undivided axes. NumPy begins with the last axis, except for `irfftn`, which ends there."""
+    """Order the axes of an FFT so that NumPy transforms undivided axes first; the axis of a real FFT stays the last.
+
+    NumPy goes through the list of axes from its end, and in `irfftn` from its start.
+    """
 
     def ordered(a: Any, s: Any, axes: Any, **kwargs: Any) -> tuple[list[Any], list[Any]]:
         s, axes = arguments(a, s, axes, **kwargs)

@@ -29,7 +29,7 @@ class DeprecatedCalls(PlainNames):
         Parameters
         ----------
         fn : callable
-            Takes the replica's component of the next element, or no argument if there is no iterator.
+            Called with the replica's part of the next element; without an iterator, called with no arguments.
         input_iterator : object with ``get_next``, optional
 
         Returns
