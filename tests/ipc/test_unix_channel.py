@@ -177,6 +177,20 @@ def test_who_closes_a_channel_hears_that_it_was_here(ends):
         ends[0].receive()
 
 
+def test_a_channel_was_closed_here_from_when_others_can_see_it(ends):
+    """A thread that polls wakes as soon as the connection is shut down, before it is closed."""
+    channel, seen = ends[0], []
+
+    class Connection(socket.socket):
+        def shutdown(self, how):
+            seen.append(channel.was_closed_here)
+
+    channel._connection = Connection(fileno=channel._connection.detach())
+    assert not channel.was_closed_here
+    channel.close()
+    assert seen == [True]
+
+
 def test_a_channel_closed_by_another_thread_wakes_the_one_that_waits(ends):
     def close():
         time.sleep(0.05)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
+import select
 import signal
 import socket
 import threading
@@ -124,9 +125,13 @@ class Child:
             self._mine.close()
             init()
             other.send(b".")  # Python forgets signals that arrive while it forks
-            while other.recv(1):
+            while True:
+                # Python handles a signal that arrives just before a call into the system only after that call.
+                while not select.select([other], [], [], 0.1)[0]:
+                    pass
+                if not other.recv(1):
+                    os._exit(0)
                 other.send(b"!")
-            os._exit(0)
         other.close()
         assert self._mine.recv(1) == b"."
 
