@@ -38,6 +38,7 @@ def test_workers_that_wait_for_nobody_end_where_training_step_after_step_ends(ra
     assert example.train(*ratings, EPOCHS, 2, report=lambda line: None) == pytest.approx(alone, abs=example.CHECK_LIMIT)
 
 
+@pytest.mark.slow
 def test_training_goes_on_when_a_worker_is_killed_and_another_process_takes_its_place(ratings):
     lines = []
 

@@ -218,6 +218,7 @@ except Exception as error:
 """
 
 
+@pytest.mark.slow
 def test_a_stopped_process_is_a_time_out_that_names_it_and_no_loss(processes, name):
     started = [processes.start(STOPPED, rank, name) for rank in range(3)]
     for process in started:

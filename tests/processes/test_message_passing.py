@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 
+import pytest
+
 JOIN = """
 import numpy as np
 from ringlet.collectives import init_process_group
@@ -113,6 +115,7 @@ raised(lambda: member.recv(1))
     assert (kind, rank) == ("WorkerLostError", 1), text
 
 
+@pytest.mark.slow
 def test_a_stopped_rank_is_a_time_out_that_names_it(processes, name):
     script = """
 member.barrier()
