@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import ringlet
 from bench import harness
 from bench.reference import WrongAnswerError
+from ringlet import _core
 
 __all__ = ["Question", "questions"]
 
@@ -82,6 +84,7 @@ def _strategy_questions(num_replicas: int) -> Iterator[Question]:
     def one_float(x: Any) -> Any:
         return _context().all_reduce("SUM", x)
 
+    yield Question("least of a run", num_replicas, _least_of_a_run(num_replicas), _expect("calls", num_replicas))
     yield Question("run, no-op", num_replicas, lambda: strategy.run(nothing), _expect("run", None))
     yield Question(
         "run, all_reduce of a float", num_replicas, lambda: strategy.run(one_float, args=(identity,)),
@@ -94,6 +97,21 @@ def _strategy_questions(num_replicas: int) -> Iterator[Question]:
     )  # fmt: skip
     yield from _variable_questions(strategy, num_replicas, identity)
     yield _dataset_question(strategy, num_replicas)
+
+
+def _least_of_a_run(num_replicas: int) -> Callable[[], int]:
+    """Return what no run can do without: a claim, a context and a call for each replica."""
+    claims = _core.Crew(num_replicas)
+
+    def calls() -> int:
+        claims.open()
+        count = 0
+        for replica in iter(claims.claim, -1):
+            count += contextvars.copy_context().run(int, 1)
+            claims.finish(replica)
+        return count
+
+    return calls
 
 
 def _leaves_questions(strategy: Any, num_replicas: int) -> Iterator[Question]:
