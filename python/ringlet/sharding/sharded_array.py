@@ -258,11 +258,13 @@ class ShardedArray(ArrayMethods, Conversions):
         A tile is writable if no other device has the same part.
         """
         x = self._materialized()
-        shards = []
-        for device, box, is_shared in x._layout.tiles(x.shape):
-            if x._group.has(device) and (buffer := x._buffer(device)) is not None:
+        whole, buffers, has = x._whole, x._buffers, None if x._group.member is None else x._group.has
+        shards, is_view = [], x._is_view
+        for device, box, is_shared in x._layout.tiles(x._shape):
+            buffer = whole if buffers is None else buffers[device]
+            if buffer is not None and (has is None or has(device)):
                 tile = buffer[box]
-                if x._is_view or (is_shared and tile.size):
+                if is_view or (is_shared and tile.size):
                     tile.flags.writeable = False
                 shards.append(tile)
         return shards
