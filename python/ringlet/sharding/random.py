@@ -104,7 +104,7 @@ class Generator:
                     raise TypeError(f"{name} was given {twice[0]} twice: by position and by name")
                 args, kwargs = args + later[len(names) :], {**dict(zip(names, later, strict=False)), **kwargs}
             if "dtype" in kwargs:
-                kwargs["dtype"] = np.dtype(kwargs["dtype"])  # without dimensions, unlike np.int8
+                kwargs["dtype"] = np.dtype(kwargs["dtype"])  # np.ndim misreads classes such as np.int8
             if kwargs.get("out") is not None or not kwargs.get("replace", True):
                 raise TypeError(
                     f"{name} was given out= or replace=False, which are not supported. For out=, assign the result, as "

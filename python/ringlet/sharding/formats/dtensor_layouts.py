@@ -60,7 +60,7 @@ def from_dtensor(tensor: Any, member: Member) -> ShardedArray:
     for axis, placement in zip(mesh.axis_names, tensor.placements, strict=True):
         if type(placement).__name__ == "Shard":
             entries[placement.dim] += (axis,)
-        elif type(placement).__name__ == "Partial" and placement.reduce_op == "sum":  # subclasses are no plain sums
+        elif type(placement).__name__ == "Partial" and placement.reduce_op == "sum":  # subclasses are not plain sums
             unreduced.append(axis)
         elif not placement.is_replicate():
             raise ShardingError(
@@ -73,7 +73,7 @@ def from_dtensor(tensor: Any, member: Member) -> ShardedArray:
     _check_chunks(shape, entries, mesh)
     layout = layout_of(mesh.sharding(*entries, unreduced=unreduced), tensor.ndim)
     buffer = fresh(shape, tile.dtype)
-    box: Any = (*layout.boxes(shape)[member.rank], ...)  # a view also of a 0-d tensor
+    box: Any = (*layout.boxes(shape)[member.rank], ...)  # a view even if 0-d
     own = buffer[box]
     if own.shape != tile.shape:
         raise ShardingError(
@@ -97,8 +97,8 @@ def to_dtensor(x: ShardedArray, device_mesh: Any) -> Any:
     Returns
     -------
     torch.distributed.tensor.DTensor
-        Its local tensor shares the memory of the tile if that is writable (see `x.shards`) and contiguous, otherwise it
-        is a copy.
+        Its local tensor shares the memory of the tile if the tile is writable (see `x.shards`) and contiguous;
+        otherwise it is a copy.
 
     Raises
     ------
@@ -132,8 +132,8 @@ def to_dtensor(x: ShardedArray, device_mesh: Any) -> Any:
     entries = None if spec is None else [axes or () for axes in spec.entries]
     if entries is None or any(list(axes) != [name for name in mesh.axis_names if name in axes] for axes in entries):
         raise ShardingError(
-            f"to_dtensor was given an array with sharding {x.sharding}, whose tiles are in a different order than "
-            "those of placements. Reshard it first, as in x.reshard(mesh.sharding('x', None))"
+            f"to_dtensor was given an array with sharding {x.sharding}, whose tiles are in an order that "
+            "placements cannot express. Reshard it first, as in x.reshard(mesh.sharding('x', None))"
         )
     _check_chunks(x.shape, entries, mesh)
     placements = [tensors.Replicate()] * len(mesh.axis_names)

@@ -175,7 +175,7 @@ class _Seamless(NamedTuple):
 def _convolve_seamless(x: Array, weights: Array, out: Array, windows: Windows) -> None:
     """Convolve with windows that overlap in memory instead of copied windows.
 
-    Every `size`-th window begins at the end of the previous window, so these windows are the rows of a matrix inside
+    Every `size`-th window begins where the previous such window ends, so these windows are the rows of a matrix inside
     the input; a second matrix begins with the second window, and so on. If rows of places hold a whole number of such
     windows, the matrix continues from one row of places to the next. Its rows on the seam belong to no output.
     """

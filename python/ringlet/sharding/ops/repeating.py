@@ -108,7 +108,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     wider = np.broadcast_to(wider, (*x.shape[: along + 1], count, *x.shape[along + 1 :]))
     merged = (*x.shape[:along], x.shape[along] * count, *x.shape[along + 1 :])
     made: Any = np.reshape(wider, merged)
-    return as_writable(made) if made._root is None else made.copy()  # shares memory, as if repeated once
+    return as_writable(made) if made._root is None else made.copy()  # a view, as for one repetition, is copied
 
 
 @implements(np.pad)

@@ -172,7 +172,6 @@ class _TileReduction:
         return self.ufunc.identity is None
 
     def reduce(self, tile: Array, mask: Array | None, out: Array, *, begins: bool, keepdims: bool = True) -> None:
-        """Reduce a tile, which may be empty."""
         ufunc, axes = self.ufunc, self.axes
         tile = without_nan(tile, self.instead_of_nan)
         more: dict[str, Any] = {} if mask is None else {"where": mask}
