@@ -12,7 +12,7 @@ from ringlet.tpu.topology.system_metadata import SystemDevice, metadata_of
 from ringlet.tpu.topology.topology import Topology
 
 DEFAULT_ACCELERATOR_TYPE = "v4-16"
-# Any of these describes a slice; a machine without them is not a TPU machine.
+# Variables that describe a slice; a machine without any of them is not a TPU machine.
 _SLICE_VARIABLES = (
     "TPU_ACCELERATOR_TYPE",
     "ACCELERATOR_TYPE",
