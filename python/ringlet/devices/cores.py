@@ -23,7 +23,7 @@ class CoreCount:
 
 
 def visible_cores() -> CoreCount:
-    """Return how many cores affinity mask and CPU quota (rounded up) allow; not cached, since both may change."""
+    """Return the number of cores that affinity mask and CPU quota (rounded up) allow; uncached, as both may change."""
     return count_cores(affinity=_affinity(), read=read_file)
 
 
