@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ringlet.sharding.layout.layout import Layout
     from ringlet.sharding.sharded_array import ShardedArray
 
-# Remedies for absent attributes: those of ndarray that require one block of memory, and of other libraries' arrays.
+# Remedies for absent attributes: ndarray attributes that need one block of memory, and other libraries' attributes.
 _ABSENT = {
     **dict.fromkeys(("addressable_data", "addressable_shards", "tiles", "to_local"), "Use array.shards, by device"),
     **dict.fromkeys(("block_until_ready", "compute"), "Omit it: a call returns when its values are computed"),

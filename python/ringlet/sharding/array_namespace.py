@@ -89,7 +89,7 @@ def _frequencies(function: Callable[..., Any]) -> Callable[..., Any]:
     return update_wrapper(frequencies, function)
 
 
-# Functions of the standard that differ from NumPy's, by module; those of `fft` are derived from NumPy's.
+# Functions of the standard that differ from NumPy's, by module; the `fft` functions are derived from NumPy's.
 _OWN: Mapping[str, Mapping[str, Any]] = {
     "numpy": {"sort": _sort, "argsort": _argsort, "clip": _clip, "reshape": _reshape},
     "numpy.linalg": {"eig": _eig, "eigvals": _eigvals},

@@ -26,7 +26,7 @@ from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["Generator", "default_rng"]
 
-# Number of elements, consecutive in C order, that one stream of Philox generates. Another size changes all numbers.
+# Number of elements, consecutive in C order, that one stream of Philox generates. A different size changes all numbers.
 BLOCK = 1 << 14
 
 # Number of possible sort keys of a permutation, so large that equal keys are improbable.
@@ -43,7 +43,7 @@ _VECTORS = {
     "multivariate_normal": (0, "mean"),
 }
 
-# Methods of NumPy's Generator, with the number of parameters before `size` and the names of those after it.
+# Methods of NumPy's Generator, with the number of parameters before `size` and the names of later parameters.
 _PARAMETERS = {
     name: (int(count), later.split())
     for name, count, later in re.findall(

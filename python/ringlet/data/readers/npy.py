@@ -43,8 +43,8 @@ def from_npy(cls: type[Dataset], filenames: Nest) -> Dataset:
     NotFoundError
         If a file does not exist.
     InvalidArgumentError
-        If a file is not an .npy file, holds Python objects or a scalar, or differs in dtype or row shape from the
-        others of its list; if arrays differ in length.
+        If a file is not an .npy file, holds Python objects or a scalar, or differs in dtype or row shape from other
+        files of its list; if arrays differ in length.
     DataLossError
         If a file is shorter than its array.
 

@@ -22,8 +22,8 @@ from ringlet.sharding.layout.layout import Array, Shape
 # Scratch memory of a block: most of the L2 cache for matrix products, most of the L1 cache for elementwise products.
 _MATRIX_BYTES = 768 << 10
 _ELEMENT_BYTES = 64 << 10
-# Up to this value of c * o (four times it with several groups), elementwise products are faster than a matrix product
-# of that width.
+# Up to this value of c * o (four times this value with several groups), elementwise products are faster than a matrix
+# product of that width.
 _FEW = 4
 # Maximum number of multiplications for which OpenBLAS does not copy the matrices; minimum number of rows for good
 # speed.

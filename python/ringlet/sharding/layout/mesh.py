@@ -96,7 +96,7 @@ class Mesh:
         if assignment is not None and assignment.num_cores_per_replica != count:
             raise ShardingError(
                 f"the assignment has {assignment.num_cores_per_replica} logical cores in a replica, but {self} has "
-                f"{count} devices"
+                f"{count} devices: use as many devices as logical cores"
             )
         if assignment is not None and replica not in range(assignment.num_replicas):
             raise ShardingError(

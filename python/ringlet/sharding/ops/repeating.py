@@ -157,7 +157,7 @@ def _padded_by_results(x: Any, widths: list[list[int]], mode: Any, stat_length: 
 
 
 def _padded_by_values(x: ShardedArray, widths: list[list[int]], values: Any) -> ShardedArray:
-    """Concatenate the array, dimension by dimension, with slabs at both ends, which span the padding so far."""
+    """Concatenate the array, dimension by dimension, with slabs at both ends; slabs cover earlier padding."""
     values = np.broadcast_to(np.asarray(values), (x.ndim, 2))
     shape = tuple(size + before + after for size, (before, after) in zip(x.shape, widths, strict=True))
     operands: list[Any] = [x]

@@ -141,7 +141,7 @@ def _result_dtype(
     axis: int | tuple[int, ...] | None,
     dtypes: tuple[np.dtype[Any] | None, np.dtype[Any] | None],
 ) -> np.dtype[Any]:
-    """Return the dtype in which NumPy reduces, or raise NumPy's error; `dtypes` are those of the call and `out`."""
+    """Return the dtype in which NumPy reduces, or raise NumPy's error; `dtypes` has the dtypes of call and `out`."""
     (ufunc, *initial), (wanted, written) = call, dtypes
     more = {"axis": axis} | ({} if mask is None else {"where": probe_array(mask)})
     more |= {"initial": initial[0]} if initial else {}

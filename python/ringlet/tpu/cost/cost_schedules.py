@@ -184,7 +184,7 @@ def _at_once(plan: Plan, box: Box, orders: list[list[int]], shares: list[float],
     """Return stages for parts of an array, each along the axes in its own order.
 
     The two devices of a chip exchange halves in a separate stage, so that the parts send half of the bytes over the
-    links of the torus. Overlap of this stage with the others, by pipelined chunks, is not modelled.
+    links of the torus. Overlap of this stage with other stages, by pipelined chunks, is not modelled.
     """
     cores = box.sizes[3]
     traffic: list[Traffic] = []

@@ -38,8 +38,8 @@ def slice_topology(
 ) -> Topology:
     """Return the topology of the slice to model for a program without TPUs; each core is a device.
 
-    The slice is determined by `accelerator_type`, else by `environ`, else by `num_hosts`, else by `name` if that is a
-    type; default: ``v4-16``.
+    The slice is determined by `accelerator_type`, else by `environ`, else by `num_hosts`, else by `name` if it is an
+    accelerator type; default: ``v4-16``.
     """
     found = os.environ if environ is None else environ
     if accelerator_type is not None:
