@@ -77,8 +77,8 @@ def from_dtensor(tensor: Any, member: Member) -> ShardedArray:
     own = buffer[box]
     if own.shape != tile.shape:
         raise ShardingError(
-            f"the local tensor of rank {member.rank} has shape {tile.shape}, but a tensor of shape {shape} with the "
-            f"placements {tensor.placements} has {own.shape} there: pass shape= and stride= to DTensor.from_local"
+            f"the local tensor of rank {member.rank} has shape {tile.shape}, expected {own.shape} for a tensor of "
+            f"shape {shape} with placements {tensor.placements}: pass shape= and stride= to DTensor.from_local"
         )
     own[...] = tile
     return ShardedArray._build(buffers_for(layout, mesh.group, lambda device: buffer), layout, mesh.group)
@@ -186,6 +186,6 @@ def _check_chunks(shape: tuple[int, ...], entries: Sequence[Sequence[str]], mesh
         count = math.prod(mesh.shape[axis] for axis in axes)
         if len(axes) > 1 and shape[dim] % count:
             raise ShardingError(
-                f"dimension {dim} of size {shape[dim]} is sharded over the axes {', '.join(axes)}, {count} tiles, "
+                f"dimension {dim} of size {shape[dim]} is sharded over the axes {', '.join(axes)} into {count} tiles, "
                 f"which PyTorch and ringlet divide differently: pad it to a multiple of {count}, or use one axis"
             )
