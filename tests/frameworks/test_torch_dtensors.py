@@ -85,10 +85,11 @@ def test_layouts_and_values_are_kept_both_ways_without_a_message(tmp_path):
     texts = run_ranks(converted, 4, tmp_path.name, backend="gloo")
     assert all(answer is not None for answer in texts)
     uneven, uneven_array, highest, turned, alone, other = texts[0]
-    assert "dimension 0 of size 5 is sharded over the axes x, y, 4 tiles, which PyTorch and ringlet divide" in uneven
+    expected = "dimension 0 of size 5 is sharded over the axes x, y into 4 tiles, which PyTorch and ringlet divide"
+    assert expected in uneven
     assert uneven_array == uneven
     assert "the placement Partial(max): expected Shard(dim), Replicate() or Partial('sum')." in highest
-    assert "a different order than those of placements. Reshard it first" in turned
+    assert "an order that placements cannot express. Reshard it first" in turned
     assert "expected an array on a Mesh with member=" in alone
     assert "this process is rank 0, but member is rank 0 of 2" in other
 

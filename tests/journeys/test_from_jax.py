@@ -79,7 +79,10 @@ def test_objects_of_other_types_are_refused_with_the_call_to_write():
 def test_to_jax_requires_an_array_in_one_process():
     def step(member):
         x = shard(np.ones(4), Mesh({"x": 2}, member=member).sharding("x"))
-        expected = "to_jax was given an array on 2 devices of 2 processes: pass shard(np.asarray(x), x.sharding)"
+        expected = (
+            "to_jax was given an array on 2 devices of 2 processes: expected devices of this process. Pass "
+            "shard(np.asarray(x), x.sharding)"
+        )
         with pytest.raises(ShardingError, match=f"^{re.escape(expected)}$"):
             ringlet.sharding.to_jax(x)
         return shard(np.asarray(x), x.sharding).tolist()

@@ -23,7 +23,10 @@ class CoreCount:
 
 
 def visible_cores() -> CoreCount:
-    """Return how many cores affinity mask and CPU quota (rounded up) allow; not cached, since both may change."""
+    """Return the number of cores that the affinity mask and the CPU quota (rounded up) allow.
+
+    Not cached, because both may change.
+    """
     return count_cores(affinity=_affinity(), read=read_file)
 
 

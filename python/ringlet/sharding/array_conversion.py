@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ringlet.sharding.layout.layout import Layout
     from ringlet.sharding.sharded_array import ShardedArray
 
-# Replacements of attributes of an ndarray that presuppose one block of memory, and of some of other libraries' arrays.
+# Remedies for absent attributes: ndarray attributes that need one block of memory, and other libraries' attributes.
 _ABSENT = {
     **dict.fromkeys(("addressable_data", "addressable_shards", "tiles", "to_local"), "Use array.shards, by device"),
     **dict.fromkeys(("block_until_ready", "compute"), "Omit it: a call returns when its values are computed"),
@@ -38,7 +38,7 @@ _ABSENT = {
 }
 
 
-# Maximum number of elements in the text of an array; if exceeded, the text is abbreviated.
+# Arrays with more elements are abbreviated when printed.
 _MOST_SHOWN = 24
 
 
@@ -62,7 +62,6 @@ class Conversions:
         return np.array(x._gathered())[()]
 
     def _materialized(self: Any) -> Any:
-        """Return the array with its partial terms combined."""
         if not self._layout.is_partial:  # fast path, without the import
             return self
         from ringlet.sharding.resharding.reshard import materialized

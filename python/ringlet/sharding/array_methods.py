@@ -311,7 +311,7 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
         for given in (dtype, type):
             if isinstance(given, _type) and issubclass(given, np.ndarray):
                 raise TypeError(
-                    f"a sharded array has no view of type {given.__name__}: pass a dtype, or view np.asarray(array)"
+                    f"a sharded array has no view of type {given.__name__}: pass a dtype, or use np.asarray(array)"
                 )
         x = self._materialized()
         if dtype is None:

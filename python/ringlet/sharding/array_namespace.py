@@ -48,7 +48,6 @@ def _creation(mesh: Mesh, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
-    """Return the elements of an array in ascending or descending order."""
     found = np.sort(x, axis=axis, kind="stable" if stable else None)
     return np.flip(found, axis) if descending else found
 
@@ -69,18 +68,15 @@ def _reshape(x: Any, /, shape: tuple[int, ...], *, copy: bool | None = None) -> 
 
 
 def _clip(x: Any, /, min: Any = None, max: Any = None) -> Any:  # the standard's parameter names
-    """Return the elements of an array, limited to a range."""
     return np.clip(x, min, max)
 
 
 def _eigvals(x: Any, /) -> Any:
-    """Return the eigenvalues of matrices, as complex numbers."""
     found = np.linalg.eigvals(x)
     return found.astype(np.result_type(found.dtype, np.complex64), copy=False)
 
 
 def _eig(x: Any, /) -> Any:
-    """Return the eigenvalues and eigenvectors of matrices, as complex numbers."""
     found = np.linalg.eig(x)
     return type(found)(*(each.astype(np.result_type(each.dtype, np.complex64), copy=False) for each in found))
 
@@ -93,7 +89,7 @@ def _frequencies(function: Callable[..., Any]) -> Callable[..., Any]:
     return update_wrapper(frequencies, function)
 
 
-# Functions of the standard that differ from NumPy's, by module; those of `fft` are derived from NumPy's.
+# Functions of the standard that differ from NumPy's, by module; the `fft` functions are derived from NumPy's.
 _OWN: Mapping[str, Mapping[str, Any]] = {
     "numpy": {"sort": _sort, "argsort": _argsort, "clip": _clip, "reshape": _reshape},
     "numpy.linalg": {"eig": _eig, "eigvals": _eigvals},
@@ -118,7 +114,7 @@ class Namespace:
             self.linalg, self.fft = Namespace(mesh, np.linalg), Namespace(mesh, np.fft)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") and name != "__array_namespace_info__":  # copying calls this before __init__
+        if name.startswith("_") and name != "__array_namespace_info__":  # copy.copy calls this method before __init__
             raise AttributeError(name)
         return getattr(self._module, name)
 
@@ -166,7 +162,7 @@ def namespace(mesh: Mesh) -> Namespace:
 
 
 def namespace_of(x: Any, api_version: Any) -> Namespace:
-    """Return the namespace for an array's mesh; if the array has none, for a mesh with one axis."""
+    """Return the namespace for an array's mesh; if the array has no mesh, for a mesh with one axis."""
     if api_version not in (None, *_VERSIONS):
         raise ValueError(f"version {api_version!r} of the array API is not supported: pass one of {_VERSIONS}")
     group = x._group

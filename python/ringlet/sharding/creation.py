@@ -71,7 +71,7 @@ def shard(array: ArrayLike, sharding: Sharding | NamedSharding, num_devices: int
     return place(whole, layout_of(sharding, whole.ndim, num_devices), group)
 
 
-device_put = shard  # JAX's name of the function
+device_put = shard  # JAX's name for this function
 
 
 def refuse_sparse(value: Any) -> None:

@@ -26,7 +26,7 @@ from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["Generator", "default_rng"]
 
-# Number of elements, consecutive in C order, that one stream of Philox generates. Another size changes all numbers.
+# Number of elements, consecutive in C order, that one stream of Philox generates. A different size changes all numbers.
 BLOCK = 1 << 14
 
 # Number of possible sort keys of a permutation, so large that equal keys are improbable.
@@ -43,7 +43,7 @@ _VECTORS = {
     "multivariate_normal": (0, "mean"),
 }
 
-# Methods of NumPy's Generator, with the number of parameters before `size` and the names of those after it.
+# Methods of NumPy's Generator, with the number of parameters before `size` and the names of later parameters.
 _PARAMETERS = {
     name: (int(count), later.split())
     for name, count, later in re.findall(
@@ -104,7 +104,7 @@ class Generator:
                     raise TypeError(f"{name} was given {twice[0]} twice: by position and by name")
                 args, kwargs = args + later[len(names) :], {**dict(zip(names, later, strict=False)), **kwargs}
             if "dtype" in kwargs:
-                kwargs["dtype"] = np.dtype(kwargs["dtype"])  # without dimensions, unlike np.int8
+                kwargs["dtype"] = np.dtype(kwargs["dtype"])  # np.ndim misreads classes such as np.int8
             if kwargs.get("out") is not None or not kwargs.get("replace", True):
                 raise TypeError(
                     f"{name} was given out= or replace=False, which are not supported. For out=, assign the result, as "

@@ -175,7 +175,6 @@ class Report:
         return total + self._note + _due(self.unreduced)
 
     def _repr_html_(self) -> str:
-        """Return a table with a row for each operation, for notebooks."""
         head = _row("th", ("operation", "operands", "result", "collectives", "bytes", "predicted"))
         rows = "".join(_row("td", _cells(operation)) for operation in self.operations)
         return f"<table><caption>{html.escape(self._total())}</caption>{head}{rows}</table>"

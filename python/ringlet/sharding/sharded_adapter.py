@@ -63,7 +63,7 @@ def _with_layout(layout: Layout, group: DeviceGroup, array: Array) -> ShardedArr
 
 @functools.cache
 def _place() -> Callable[..., Any]:
-    from ringlet.sharding.creation import place  # imported here because it imports this module
+    from ringlet.sharding.creation import place  # imported here because `creation` imports this module
 
     return place
 

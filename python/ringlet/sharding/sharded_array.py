@@ -110,7 +110,7 @@ class ShardedArray(ArrayMethods, Conversions):
     _is_view: bool
     # Combined values of a partial array, once computed.
     _settled: ShardedArray | None
-    # Source of a partial array, if combining that source costs the same.
+    # Source of a partial array, if combining the source costs as much as combining the array.
     _origin: Origin | None
 
     def __init__(self, whole: Array, sharding: Sharding | NamedSharding) -> None:

@@ -48,12 +48,8 @@ def format_bytes(nbytes: float) -> str:
     while nbytes >= 1024 ** (power + 1) and power + 1 < len(_BINARY):
         power += 1
     value = nbytes / 1024**power
-    return f"{value:.4g} {_BINARY[power]}" if value >= 1000 or _is_even(value) else f"{value:.3g} {_BINARY[power]}"
-
-
-def _is_even(value: float) -> bool:
-    """Return whether at most four digits represent a number exactly."""
-    return float(f"{value:.4g}") == value
+    digits = 4 if value >= 1000 or float(f"{value:.4g}") == value else 3
+    return f"{value:.{digits}g} {_BINARY[power]}"
 
 
 def format_seconds(seconds: float) -> str:

@@ -93,7 +93,6 @@ class DistributedValues(Generic[T_co]):
         return self._table(str)
 
     def _repr_html_(self) -> str:
-        """Return the notebook representation: a table with one row for each replica."""
         from ringlet.values.notebook_repr import title_of, values_table
 
         return values_table(title_of(self, len(self._values)), self._values)

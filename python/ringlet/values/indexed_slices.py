@@ -104,7 +104,6 @@ def reduce_slices(op: ReduceOp, components: Sequence[Any]) -> IndexedSlices:
 
 
 def _joined(arrays: Sequence[Any], divisor: int | None = None) -> Any:
-    """Return concatenated arrays, divided by `divisor` if given."""
     common_kind(arrays)
     joined = np.concatenate([as_ndarray(array) for array in arrays])
     if divisor is not None:

@@ -45,8 +45,8 @@ class Mirrored(OperatorProxy, DistributedValues[T_co]):
         return self._values[0]
 
     def __getattr__(self, name: str) -> Any:
-        # Copy and pickle look up dunder names and must not find the component's; during unpickling the component does
-        # not exist yet.
+        # Copy and pickle look up dunder methods, and must not find those of the component; during unpickling the
+        # component does not exist yet.
         if name.startswith("__") or name == "_values":
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
         return getattr(self._as_operand(), name)

@@ -15,7 +15,7 @@ Array = NDArray[Any]
 
 def _in_place(sign: str, remedy: str) -> Callable[[Any, Any], Any]:
     def method(_: NDArrayProtocol, __: Any) -> NoReturn:
-        # TensorFlow raises this or RuntimeError, its base class, depending on the variable.
+        # TensorFlow raises NotImplementedError or its base class RuntimeError, depending on the variable.
         raise NotImplementedError(
             f"`variable {sign}= value` is not supported, because it is ambiguous: use variable.{remedy} to update the "
             f"variable, or `variable = variable {sign} value` to compute a new array"

@@ -13,7 +13,7 @@ _METHODS = ("numpy", "result")  # methods of tensors and futures; the methods of
 class OpaqueValue:
     """Base class of objects that may be mistaken for arrays; each operator raises an error that ends in `_remedy`.
 
-    Objects are true, and equal only if identical.
+    Objects are truthy, and equal only to themselves.
 
     Examples
     --------

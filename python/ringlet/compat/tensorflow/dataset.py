@@ -109,7 +109,7 @@ def _with_tensor_state(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict
 
 
 def dataset_maker(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that creates datasets of tensors from one that creates ringlet's datasets."""
+    """Wrap a function that creates ringlet's datasets in a function that creates datasets of tensors."""
 
     @functools.wraps(original, updated=())
     def make(*args: Any, **kwargs: Any) -> Any:

@@ -52,5 +52,5 @@ def as_dtype(type_value: Any) -> np.dtype[Any]:
 
 
 def dtype_name(dtype: np.dtype[Any]) -> str:
-    """Return TensorFlow's name of a dtype."""
+    """Return TensorFlow's name for a dtype."""
     return "string" if dtype.kind == "O" else dtype.name

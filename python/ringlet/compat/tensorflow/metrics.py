@@ -31,7 +31,8 @@ class Sum:
     """The weighted sum of all values since the last reset, over all replicas (``tf.metrics.Sum``).
 
     The variables of a metric belong to the strategy in whose scope the metric is created. Each replica adds to its own
-    components, and code outside of step functions to those of the first; the result there combines all replicas.
+    components. Outside step functions, values are added to the first replica's components, and results combine all
+    replicas.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ def as_operand(value: Any, dtype: np.dtype[Any]) -> Any:
     return array.astype(dtype, copy=False)
 
 
-# Kinds of dtypes. Each kind can represent the numbers of the kinds before it.
+# Kinds of dtypes by rank: a scalar is converted to a dtype of the same or a later kind.
 _KINDS = "biufVc"
 
 
@@ -312,7 +312,6 @@ class _TensorKind(ArrayAdapter):
         return array
 
     def from_ndarray(self, array: Array, like: Any) -> Any:
-        """Return a tensor that shares the memory of an array."""
         return tensor_of(array)
 
 

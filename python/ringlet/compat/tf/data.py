@@ -73,7 +73,6 @@ def _transformations(*names: str) -> dict[str, Any]:
 def _save(
     dataset: Any, path: Any, compression: Any = None, shard_func: Any = None, checkpoint_args: Any = None
 ) -> None:
-    """Save a dataset, as ``dataset.save(path)`` does."""
     dataset.save(path, compression, shard_func, checkpoint_args)
 
 

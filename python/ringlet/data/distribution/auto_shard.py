@@ -23,7 +23,7 @@ from ringlet.data.policies import AutoShardPolicy
 from ringlet.data.readers.file_reader import FileReader
 from ringlet.errors import NotFoundError
 
-# Operations that may follow a file reader under the policy FILE; others end the search, as in TensorFlow.
+# Operations that may follow a file reader under the policy FILE; other operations end the search, as in TensorFlow.
 _SEEN_THROUGH = frozenset(
     {
         *("Batch", "Cache", "CsvFields", "Filter", "FlatMap", "Interleave", "LegacyRebatch", "Map", "PaddedBatch"),

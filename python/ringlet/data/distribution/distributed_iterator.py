@@ -85,7 +85,7 @@ class DistributedIterator(PipelineIterator):
         return Optional(step)
 
     def get_state(self) -> State:
-        """Return a snapshot of the position, as :meth:`DatasetIterator.get_state` does. Every worker saves its own."""
+        """Return a snapshot of this worker's position, as :meth:`DatasetIterator.get_state` does."""
         state = super().get_state()
         return {**state, **batches_read(self._opened, _global_batches(self._source), self._num_steps)}
 

@@ -73,7 +73,7 @@ class Decision:
 
     @property
     def facts(self) -> dict[str, str]:
-        """The choices, as text by their names."""
+        """The choices as text, by name."""
         policy = "none" if self.policy is None else self.policy.name
         return {"policy": f"{policy} ({self.reason})", "cut": self.cut}
 

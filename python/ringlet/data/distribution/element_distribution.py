@@ -67,7 +67,7 @@ class ElementDistribution:
 
     @property
     def pads(self) -> bool:
-        """Whether replicas without data receive arrays without rows while others have data.
+        """Whether replicas without data receive arrays without rows while other replicas have data.
 
         False without `may_pad`, for an infinite dataset, and for a single worker if all sizes are known, because every
         part must then have these sizes.

@@ -33,7 +33,7 @@ def legacy_rebatch(dataset: Dataset, num_replicas: int) -> Dataset:
 
 @dataclass(frozen=True, eq=False)
 class LegacyRebatch(ElementTransform):
-    """Node that splits each element into consecutive parts; yields all parts, or those with the indices `kept`."""
+    """Node that splits each element into consecutive parts; yields all parts, or the parts with the indices `kept`."""
 
     num_replicas: int
     kept: tuple[int, ...] | None = None

@@ -105,7 +105,6 @@ def distribute_to_hosts_from_function(
 
 
 def _joined(shares: Sequence[DistributedDataset], counts: Sequence[int]) -> DistributedDataset:
-    """Return the dataset that combines the shares of all hosts."""
     decision = shares[0].decision
     plans = [share.decision.plan for share in shares]
     nodes = tuple(plan.inputs[0] for plan in plans)

@@ -1,9 +1,9 @@
 """Assignment of the rows of a global batch to replicas: arithmetic on numbers of rows.
 
-B rows over N = W * R replicas (W workers of R replicas each). TensorFlow has two rules: batches that are split one by
-one are divided into *chunks* of ``ceil(B / N)`` rows, the last chunks short or empty; a continuous sequence of rows is
-divided into *shares* of ``floor(B / N) + 1`` rows for the first ``B mod N`` replicas and ``floor(B / N)`` rows for the
-others.
+A batch of B rows is divided among N = W * R replicas (W workers of R replicas each). TensorFlow has two rules: batches
+that are split one by one are divided into *chunks* of ``ceil(B / N)`` rows, the last chunks short or empty; a
+continuous sequence of rows is divided into *shares* of ``floor(B / N) + 1`` rows for the first ``B mod N`` replicas and
+``floor(B / N)`` rows for the other replicas.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def batch_sizes_for_worker(
     """Return the batch sizes of a worker's replicas, which repeat after `num_workers` steps.
 
     Each worker starts at the shares of its own replicas in the list of all shares; in each step, its replicas take the
-    next ones. All workers together take every share once in a step: `global_batch_size` rows.
+    next shares. All workers together take every share once in a step: `global_batch_size` rows.
     """
     shares = _shares(global_batch_size, num_workers * num_replicas_per_worker)
     first = worker_index * num_replicas_per_worker

@@ -74,7 +74,7 @@ class WorkerSync:
         return total
 
     def tell(self, error: Exception) -> None:
-        """Report an exception of this worker's dataset; the others raise CollectiveAborted at their next step."""
+        """Report an exception of this worker's dataset; other workers raise CollectiveAborted at their next step."""
         if self._place.exchange is None or self._place.num_workers == 1 or (self._has_agreed and not self.counts):
             return  # no other worker waits for this worker
         with suppress(Exception):  # if other workers have left, the original error takes precedence

@@ -12,8 +12,8 @@ from ringlet.data.state.saved_elements import load_value, save_value
 from ringlet.errors import FailedPreconditionError, OutOfRangeError
 from ringlet.errors.exception_notes import add_note
 
-# Methods that save and restore a position. In PyTorch and Hugging Face they belong to the iterable, and the position is
-# restored before iteration starts.
+# Methods that save and restore a position. In PyTorch and Hugging Face, the iterable has these methods, and the
+# position is restored before iteration starts.
 _METHODS = (("get_state", "set_state"), ("state_dict", "load_state_dict"))
 
 

@@ -102,7 +102,6 @@ class _Buckets:
     drop_remainder: bool
 
     def key(self, *element: Nest) -> int:
-        """Return the number of the bucket for an element."""
         length = integer(self.length_func(*element), "element_length_func")
         lows, highs = (float("-inf"), *self.boundaries), (*self.boundaries, float("inf"))
         return next(at for at, (low, high) in enumerate(zip(lows, highs, strict=True)) if low <= length < high)

@@ -74,7 +74,7 @@ class Cache(Transformation):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Only whether there is a file: its path may change between saving and restoring."""
+        """Whether there is a file; its path is omitted, because it may change before a state is restored."""
         return {"file": bool(self.filename)}
 
     @property

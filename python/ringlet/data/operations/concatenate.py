@@ -111,7 +111,7 @@ class Concatenate(Node):
 
 
 class JoinedColumn:
-    """Column of the rows of one column, followed by the rows of another."""
+    """Column of the rows of one column, followed by the rows of another column."""
 
     def __init__(self, first: Column, second: Column, border: int) -> None:
         self._first = first

@@ -103,7 +103,7 @@ class _Channel:
         self._ready: deque[object] = deque()
         # Reentrant, because a garbage collection may finalize any reader, including this one, and close its buffer. All
         # waiters are notified: the reader and the thread wait for different changes, and notify could wake the wrong
-        # one.
+        # waiter.
         self._changed = threading.Condition(threading.RLock())
         self._thread: threading.Thread | None = None
         self._is_shut = False

@@ -89,7 +89,7 @@ class RepeatRows(RowStream):
         self._rounds = rounds
         self._context = context
         self._round = 0
-        # The first round is opened immediately, so that its nodes count this iteration when it begins.
+        # The first round is opened immediately, so that its nodes count the iteration at the start.
         self._rows = self._open_round()
 
     def next_rows(self, count: int) -> Rows:
@@ -140,7 +140,7 @@ class RepeatElements(Stream):
         self._empty_rounds = 0  # number of consecutive empty rounds, including the current round
         self._round = 0
         self._is_empty_round = True
-        # The first round is opened immediately, so that its nodes count this iteration when it begins.
+        # The first round is opened immediately, so that its nodes count the iteration at the start.
         self._input = self._open_round()
 
     def __next__(self) -> Nest:

@@ -98,7 +98,7 @@ class Sample(Choose):
 
     @property
     def cardinality(self) -> int:
-        """The cardinality of a single part; for several, INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
+        """The cardinality of a single input; for several inputs, INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
         sizes = [part.cardinality for part in self.parts]
         if len(sizes) == 1:
             return sizes[0]

@@ -32,7 +32,7 @@ from ringlet.errors import InvalidArgumentError
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
-# Number of slots drawn at a time. Another number changes the order for a given seed.
+# Number of slots drawn at a time. A different number changes the order for a given seed.
 BLOCK = 4096
 
 # Larger than any input, so that the buffer holds the whole dataset.

@@ -141,7 +141,7 @@ class SnapshotElements(Stream):
     def _open_saved(self) -> PipelineHandle:
         node = self._node
         manifest = read_manifest(node.folder)
-        # The specs of this pipeline, which have its named tuple classes.
+        # Only the specs of this pipeline, not the saved specs, have the pipeline's named tuple classes.
         dataset = read_shards(node.dataset_type, manifest, node.element_spec, node.reader_func)
         return PipelineHandle(dataset.node, self._context.in_round(0))
 

@@ -43,8 +43,8 @@ def from_npy(cls: type[Dataset], filenames: Nest) -> Dataset:
     NotFoundError
         If a file does not exist.
     InvalidArgumentError
-        If a file is not an .npy file, holds Python objects or a scalar, or differs in dtype or row shape from the
-        others of its list; if arrays differ in length.
+        If a file is not an .npy file, holds Python objects or a scalar, or differs in dtype or row shape from other
+        files of its list; if arrays differ in length.
     DataLossError
         If a file is shorter than its array.
 
@@ -108,7 +108,9 @@ def _column(names: Any) -> Column:
         raise InvalidArgumentError("a list of files must not be empty: it holds the parts of one array")
     for name, array in zip(files, arrays, strict=True):
         if array.ndim == 0:
-            raise InvalidArgumentError(f"the array in {name} is a scalar: save one with rows, such as np.atleast_1d(x)")
+            raise InvalidArgumentError(
+                f"the array in {name} is a scalar: save one or more rows, as in np.atleast_1d(x)"
+            )
         if (array.dtype, array.shape[1:]) != (arrays[0].dtype, arrays[0].shape[1:]):
             raise InvalidArgumentError(
                 f"the files of {names!r} must be parts of one array, but they differ: {arrays[0].dtype} rows of shape "

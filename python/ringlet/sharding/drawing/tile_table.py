@@ -43,7 +43,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class TileTable:
-    """Tables of an array's tiles, with two dimensions as rows and columns; one table per tile of the others.
+    """Tables of an array's tiles, with two dimensions as rows and columns; one table per tile of the other dimensions.
 
     A partial array has these tables for each part; every part has the size of the array. `combined` is the participle
     of the combining operation, such as "summed".

@@ -40,7 +40,7 @@ _COPIES = frozenset(("astype", "copy", "empty_like", "full_like", "ones_like", "
 
 
 def implements(*functions: Callable[..., Any] | str) -> Callable[[F], F]:
-    """Register an implementation of NumPy functions; those that only some versions have are given by name.
+    """Register an implementation of NumPy functions; functions that some versions lack are given by name.
 
     The implementation receives the same arguments, at least one of them a ShardedArray, and returns ``NotImplemented``
     to request gathered arrays.

@@ -110,7 +110,7 @@ def cached(
     kwargs: Mapping[str, Any] = {},
     exact: Callable[..., Any] | None = None,
 ) -> Any:
-    """Return the result of ``work()``, from the call cached for arguments of these kinds if there is one.
+    """Return the result of ``work()``, or of a call that is cached for arguments of the same kinds.
 
     `operation` and the kinds of the arguments determine what `work` does, except for the elements of arrays and the
     values of floats. `exact` computes the result from the arguments with whole arrays in place of sharded arrays.

@@ -104,8 +104,8 @@ def is_known(x: Any) -> bool:
 def origin_of(ufunc: np.ufunc, operands: Sequence[Any]) -> Origin | None:
     """Return the origin of a partial elementwise result, if exactly one operand is partial.
 
-    Combining that operand costs as much as combining the result, and serves its other results too. The other operands
-    are copied because they may be written to.
+    Combining that operand costs as much as combining the result, and serves other results computed from it. The other
+    operands are copied because they may be written to.
     """
     partial = [n for n, x in enumerate(operands) if not is_known(x)]
     if len(partial) != 1:

@@ -186,7 +186,7 @@ def _at_once(kernel: Kernel, prepared: Prepared, effort: float) -> ShardedArray 
     layout, shape = chosen.result_layout, chosen.result_shape
     shape = shape if layout.parts.count == 1 else (layout.parts.count, *shape)
     where = chosen.places[chosen.first_devices[0]]
-    # `on_devices` is not needed, because reductions do not call BLAS, whose threads it limits.
+    # `on_devices` is not needed: it limits the threads of BLAS, which reductions do not call.
     calls_directly = len(arrays) == 1 or group.num_devices == 1
 
     def run(arrays: Sequence[Array]) -> Array:

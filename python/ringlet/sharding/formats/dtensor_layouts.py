@@ -60,7 +60,7 @@ def from_dtensor(tensor: Any, member: Member) -> ShardedArray:
     for axis, placement in zip(mesh.axis_names, tensor.placements, strict=True):
         if type(placement).__name__ == "Shard":
             entries[placement.dim] += (axis,)
-        elif type(placement).__name__ == "Partial" and placement.reduce_op == "sum":  # subclasses are no plain sums
+        elif type(placement).__name__ == "Partial" and placement.reduce_op == "sum":  # subclasses are not plain sums
             unreduced.append(axis)
         elif not placement.is_replicate():
             raise ShardingError(
@@ -73,12 +73,12 @@ def from_dtensor(tensor: Any, member: Member) -> ShardedArray:
     _check_chunks(shape, entries, mesh)
     layout = layout_of(mesh.sharding(*entries, unreduced=unreduced), tensor.ndim)
     buffer = fresh(shape, tile.dtype)
-    box: Any = (*layout.boxes(shape)[member.rank], ...)  # a view also of a 0-d tensor
+    box: Any = (*layout.boxes(shape)[member.rank], ...)  # a view even if 0-d
     own = buffer[box]
     if own.shape != tile.shape:
         raise ShardingError(
-            f"the local tensor of rank {member.rank} has shape {tile.shape}, but a tensor of shape {shape} with the "
-            f"placements {tensor.placements} has {own.shape} there: pass shape= and stride= to DTensor.from_local"
+            f"the local tensor of rank {member.rank} has shape {tile.shape}, expected {own.shape} for a tensor of "
+            f"shape {shape} with placements {tensor.placements}: pass shape= and stride= to DTensor.from_local"
         )
     own[...] = tile
     return ShardedArray._build(buffers_for(layout, mesh.group, lambda device: buffer), layout, mesh.group)
@@ -97,8 +97,8 @@ def to_dtensor(x: ShardedArray, device_mesh: Any) -> Any:
     Returns
     -------
     torch.distributed.tensor.DTensor
-        Its local tensor shares the memory of the tile if that is writable (see `x.shards`) and contiguous, otherwise it
-        is a copy.
+        Its local tensor shares the memory of the tile if the tile is writable (see `x.shards`) and contiguous;
+        otherwise it is a copy.
 
     Raises
     ------
@@ -132,8 +132,8 @@ def to_dtensor(x: ShardedArray, device_mesh: Any) -> Any:
     entries = None if spec is None else [axes or () for axes in spec.entries]
     if entries is None or any(list(axes) != [name for name in mesh.axis_names if name in axes] for axes in entries):
         raise ShardingError(
-            f"to_dtensor was given an array with sharding {x.sharding}, whose tiles are in a different order than "
-            "those of placements. Reshard it first, as in x.reshard(mesh.sharding('x', None))"
+            f"to_dtensor was given an array with sharding {x.sharding}, whose tiles are in an order that "
+            "placements cannot express. Reshard it first, as in x.reshard(mesh.sharding('x', None))"
         )
     _check_chunks(x.shape, entries, mesh)
     placements = [tensors.Replicate()] * len(mesh.axis_names)
@@ -186,6 +186,6 @@ def _check_chunks(shape: tuple[int, ...], entries: Sequence[Sequence[str]], mesh
         count = math.prod(mesh.shape[axis] for axis in axes)
         if len(axes) > 1 and shape[dim] % count:
             raise ShardingError(
-                f"dimension {dim} of size {shape[dim]} is sharded over the axes {', '.join(axes)}, {count} tiles, "
+                f"dimension {dim} of size {shape[dim]} is sharded over the axes {', '.join(axes)} into {count} tiles, "
                 f"which PyTorch and ringlet divide differently: pad it to a multiple of {count}, or use one axis"
             )

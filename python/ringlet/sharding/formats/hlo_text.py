@@ -29,7 +29,7 @@ _SPACE = re.compile(r"(?:\s+|/\*.*?\*/|//[^\n]*)*", re.DOTALL)
 _TOKEN = re.compile(r"[0-9]+|[A-Za-z_]\w*=?|<=|.|", re.ASCII)
 _MOST_DIGITS = 18
 _SHOWN = 60
-# XLA inserts a comment before every n-th element of a long tuple, where n is this number.
+# XLA inserts a comment before every fifth element of a long tuple.
 _NUMBERED = 5
 
 

@@ -96,7 +96,10 @@ def to_jax(x: ShardedArray, devices: Sequence[Any] | None = None) -> Any:
             f"to_jax requires a ShardedArray, got an object of type {type(x).__name__}: pass shard(array, sharding)"
         )
     if x._group.member is not None:
-        raise ShardingError(f"to_jax was given an array on {x._group}: pass shard(np.asarray(x), x.sharding)")
+        raise ShardingError(
+            f"to_jax was given an array on {x._group}: expected devices of this process. Pass shard(np.asarray(x), "
+            "x.sharding)"
+        )
     jax: Any = importlib.import_module("jax")
     number = x._group.num_devices
     given = [*(jax.devices() if devices is None else devices)][:number]

@@ -22,8 +22,8 @@ from ringlet.sharding.layout.layout import Array, Shape
 # Scratch memory of a block: most of the L2 cache for matrix products, most of the L1 cache for elementwise products.
 _MATRIX_BYTES = 768 << 10
 _ELEMENT_BYTES = 64 << 10
-# Up to this value of c * o (four times it with several groups), elementwise products are faster than a matrix product
-# of that width.
+# Up to this value of c * o (four times this value with several groups), elementwise products are faster than a matrix
+# product of that width.
 _FEW = 4
 # Maximum number of multiplications for which OpenBLAS does not copy the matrices; minimum number of rows for good
 # speed.
@@ -175,7 +175,7 @@ class _Seamless(NamedTuple):
 def _convolve_seamless(x: Array, weights: Array, out: Array, windows: Windows) -> None:
     """Convolve with windows that overlap in memory instead of copied windows.
 
-    Every `size`-th window begins at the end of the previous window, so these windows are the rows of a matrix inside
+    Every `size`-th window begins where the previous such window ends, so these windows are the rows of a matrix inside
     the input; a second matrix begins with the second window, and so on. If rows of places hold a whole number of such
     windows, the matrix continues from one row of places to the next. Its rows on the seam belong to no output.
     """

@@ -30,8 +30,8 @@ def correlate(x: Any, kernel: Any, mode: str = "valid") -> Any:
     kernel : array-like
         Must have as many dimensions as `x`. Gathered if divided.
     mode : {"valid", "same", "full"}
-        Positions of the kernel: those with the whole kernel on `x`, those with the kernel's centre on `x`, or all that
-        overlap `x`.
+        Positions of the kernel: where the whole kernel lies on `x`, where its centre lies on `x`, or where any part of
+        it overlaps `x`.
 
     Returns
     -------

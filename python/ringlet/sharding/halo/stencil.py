@@ -53,7 +53,7 @@ def map_halo(function: Callable[[Array], Any], x: Any, depth: Depth, boundary: A
     depth : int or sequence of (int or (int, int))
         Distance to the farthest neighbour, for all dimensions or for each; a pair has the distances before and after
         the element. May exceed the size of a tile.
-    boundary : str, number, or sequence of one for each dimension
+    boundary : str, number, or sequence of these, one for each dimension
         Elements beyond the ends: ``"zero"`` or a number; ``"reflect"``: the elements in reverse order, beginning with
         the end element; ``"nearest"``: the end element; ``"periodic"``: the array again.
 
@@ -247,7 +247,6 @@ def _applied(function: Callable[[Array], Any], buffer: Array, part: Box, view: _
 
 
 def _dtype(function: Callable[[Array], Any], buffer: Array, box: Box, view: _View) -> np.dtype[Any]:
-    """Return the dtype of the function's result, from the first part."""
     shape = tuple(side.stop - side.start for side in box)
     part, _ = next(_blocks_of(shape, box, buffer.dtype))
     return _applied(function, buffer, part, view).dtype

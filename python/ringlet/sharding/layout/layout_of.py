@@ -70,7 +70,9 @@ def _count(sharding: Sharding, num_devices: int | None) -> int:
     if count is None:
         raise ShardingError(f"{sharding} does not record the number of devices: pass num_devices=")
     if sharding.num_devices not in (None, count):
-        raise ShardingError(f"{sharding} is for {sharding.num_devices} devices, but there are {count}")
+        raise ShardingError(
+            f"{sharding} is for {sharding.num_devices} devices, but there are {count}: pass another sharding"
+        )
     highest = max(sharding.tile_assignment_devices, default=0)
     if highest >= count:
         raise ShardingError(f"{sharding} uses device {highest}, but there are {count} devices, 0 to {count - 1}")

@@ -96,7 +96,7 @@ class Mesh:
         if assignment is not None and assignment.num_cores_per_replica != count:
             raise ShardingError(
                 f"the assignment has {assignment.num_cores_per_replica} logical cores in a replica, but {self} has "
-                f"{count} devices"
+                f"{count} devices: use as many devices as logical cores"
             )
         if assignment is not None and replica not in range(assignment.num_replicas):
             raise ShardingError(
@@ -187,7 +187,7 @@ class NamedSharding:
     ----------
     mesh : Mesh
     spec : PartitionSpec
-        Or that of JAX.
+        JAX's PartitionSpec is also accepted.
 
     Raises
     ------
@@ -209,10 +209,10 @@ class NamedSharding:
     def __post_init__(self) -> None:
         mesh: object = self.mesh
         spec: Any = self.spec
-        if type(spec).__name__ in SPEC_NAMES and not isinstance(spec, PartitionSpec):  # JAX's
+        if type(spec).__name__ in SPEC_NAMES and not isinstance(spec, PartitionSpec):  # JAX's PartitionSpec
             if getattr(spec, "reduced", ()):
                 raise ShardingError(f"{spec} has reduced axes, which only JAX has: omit reduced=")
-            # JAX refuses to iterate over one with unreduced axes.
+            # JAX refuses to iterate over a PartitionSpec with unreduced axes.
             spec = PartitionSpec(*getattr(spec, "partitions", spec), unreduced=getattr(spec, "unreduced", ()))
             object.__setattr__(self, "spec", spec)
         if not isinstance(mesh, Mesh) or not isinstance(spec, PartitionSpec):

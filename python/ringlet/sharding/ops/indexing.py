@@ -28,7 +28,7 @@ class _Basic(NamedTuple):
     """A basic index, of slices and integers.
 
     `ranges` selects elements in each dimension; `key` is then applied to the result: 0 drops a dimension that an
-    integer indexes, ``slice(None)`` keeps one, None inserts one.
+    integer indexes, ``slice(None)`` keeps a dimension, None inserts one.
     """
 
     ranges: tuple[IndexRange, ...]
@@ -36,7 +36,6 @@ class _Basic(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of the indexed array."""
         ranges = iter(self.ranges)
         counts = [(entry, 1 if entry is None else next(ranges).length) for entry in self.key]
         return tuple(count for entry, count in counts if entry != 0)
@@ -125,7 +124,6 @@ _SIMPLE: dict[type, Any] = {slice: slice(None), int: 0, type(None): None, type(.
 
 
 def _kinds_of(key: Any) -> tuple[tuple[Any, ...], tuple[type, ...]]:
-    """Return the entries of an index, and their types."""
     entries = key if type(key) is tuple else (key,)
     return entries, tuple(map(type, entries))
 
@@ -219,7 +217,7 @@ def _advanced(x: ShardedArray, key: Any) -> Any:
         shape_probe(x.shape)[gathered(_INDEX, key)]
     if len(entries) == 1 and _is_mask(x, entries[0]):
         return select(x, entries[0])
-    if len(arrays) == 1 and entries[arrays[0]].dtype.kind in "iu" and all(map(_is_slice, _without(entries, arrays[0]))):
+    if len(arrays) == 1 and entries[arrays[0]].dtype.kind in "iu" and sum(map(_is_slice, entries)) == len(entries) - 1:
         place = arrays[0]
         axis = place if not any(entry is Ellipsis for entry in entries[:place]) else place - len(entries)
         others = (*entries[:place], slice(None), *entries[place + 1 :])
@@ -240,10 +238,6 @@ def _as_places(entry: Any) -> Any:
 
 def _is_slice(entry: Any) -> bool:
     return entry is Ellipsis or isinstance(entry, slice)
-
-
-def _without(entries: list[Any], place: int) -> list[Any]:
-    return entries[:place] + entries[place + 1 :]
 
 
 def _taken_at(x: ShardedArray, entries: list[Any], key: Any) -> Any:
@@ -335,7 +329,7 @@ def _assigned_at_once(x: ShardedArray, key: Any, value: Any) -> bool:
         return False
     if x._whole[key if Ellipsis in entries else (*entries, ...)].nbytes > INLINE_BYTES:
         return False
-    x._writable_buffers()  # must precede reading the value, which may read this memory
+    x._writable_buffers()  # separates arrays that share memory; must precede reading `value`
     x._whole[key] = value._whole if type(value) is ShardedArray else value
     return True
 

@@ -140,5 +140,4 @@ def full_like(  # noqa: PLR0917  # NumPy's
 
 
 def _check(dtype: Any, order: Any, device: Any) -> None:
-    """Check arguments by calling NumPy."""
     np.empty_like(np.empty(0), dtype, order, **({} if device is None else {"device": device}))

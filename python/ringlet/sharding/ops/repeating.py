@@ -108,7 +108,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     wider = np.broadcast_to(wider, (*x.shape[: along + 1], count, *x.shape[along + 1 :]))
     merged = (*x.shape[:along], x.shape[along] * count, *x.shape[along + 1 :])
     made: Any = np.reshape(wider, merged)
-    return as_writable(made) if made._root is None else made.copy()  # shares memory, as if repeated once
+    return as_writable(made) if made._root is None else made.copy()  # a view, as for one repetition, is copied
 
 
 @implements(np.pad)
@@ -157,7 +157,7 @@ def _padded_by_results(x: Any, widths: list[list[int]], mode: Any, stat_length: 
 
 
 def _padded_by_values(x: ShardedArray, widths: list[list[int]], values: Any) -> ShardedArray:
-    """Concatenate the array, dimension by dimension, with slabs at both ends, which span the padding so far."""
+    """Concatenate the array, dimension by dimension, with slabs at both ends; slabs cover earlier padding."""
     values = np.broadcast_to(np.asarray(values), (x.ndim, 2))
     shape = tuple(size + before + after for size, (before, after) in zip(x.shape, widths, strict=True))
     operands: list[Any] = [x]

@@ -1,4 +1,4 @@
-"""``ufunc.at`` for sharded indices and values: each device applies its own, and the results are combined."""
+"""``ufunc.at`` for sharded indices and values: each device applies its own part, and the results are combined."""
 
 from __future__ import annotations
 

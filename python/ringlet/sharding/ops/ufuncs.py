@@ -106,7 +106,7 @@ def _fast_path(ufunc: np.ufunc, inputs: tuple[Any, ...], target: Any = None) -> 
     if target is not None:
         if type(target) is not ShardedArray or ufunc in NEEDS_OWN_MEMORY or target._layout.is_partial:
             return None
-        target._writable_buffers()  # must precede reading the operands, which may read the target's memory
+        target._writable_buffers()  # separates arrays that share memory; must precede reading the operands
     found = _operands(inputs)
     if found is None:
         return _with_parts(ufunc, inputs, target)

@@ -12,7 +12,7 @@ import numpy as np
 from ringlet.sharding.layout.factors import Labels
 from ringlet.sharding.layout.layout import Array
 
-# Number of elements of a line from which a call of BLAS for each line takes no longer than a copy of the lines.
+# Minimum length of lines for which one BLAS call for each line takes no longer than copying the lines.
 _LONG = 16
 
 
@@ -129,7 +129,7 @@ def _sums_of_rows(a: Array, b: Array, num_both: int, target: Array) -> None:
 def dots(a: Array, b: Array, out: Array) -> None:
     """Sum products of real floats along all dimensions after those of `out`; long lines one by one, without a copy.
 
-    BLAS sums adjacent elements in a different order than others, so they are adjacent in all memory modes.
+    BLAS sums contiguous and strided elements in different orders, so lines are contiguous in all memory modes.
     """
     if a.ndim == out.ndim or a.shape[-1] < _LONG:
         a, b = (x.reshape(*x.shape[: out.ndim], -1) for x in (a, b))

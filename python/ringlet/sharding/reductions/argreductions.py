@@ -80,7 +80,7 @@ def _pairs(reduction: Reduction, search: Callable[..., Any], instead_of_nan: flo
 
 
 def _first_best(axes: tuple[int, ...], search: Callable[..., Any]) -> Callable[[Array, Array], None]:
-    """Return a function that chooses, from pairs, the smallest index among those with the best value (NaN is best)."""
+    """Return a function that reduces pairs to the smallest index with the best value; NaN is the best value."""
 
     def last(pieces: Array, result: Array) -> None:
         values, indices = (

@@ -34,7 +34,7 @@ def _implement(function: Callable[..., Any]) -> None:
         if "q" in given:
             given["q"] = all_gathered(given["q"])
             if np.ndim(given["q"]) > 1 and function.__name__.startswith("nan"):
-                return NotImplemented  # for some axes, the result's shape is not that of np.quantile
+                return NotImplemented  # for some axes, np.quantile returns another shape
         probe = probe_array(small(x)) if x.size else np.empty(x.shape, x.dtype)
         with np.errstate(all="ignore" if x.size else None):
             model = np.asarray(function(probe, axis=axis, **given))  # raises NumPy's errors
@@ -74,7 +74,7 @@ def _by_distributed_sort(function: Callable[..., Any], x: ShardedArray, given: d
     name = function.__name__.removeprefix("nan")
     if given.get("method", "linear") != "linear" or x.dtype.kind not in "iuf" or x.dtype.itemsize > 8:
         return None
-    if np.asarray(given.get("q", 0)).dtype.hasobject:  # fractions
+    if np.asarray(given.get("q", 0)).dtype.hasobject:  # such as fractions.Fraction
         return None
     line = rows_of(x, x.ndim)
     if line._layout.cuts[0].count == 1:

@@ -126,7 +126,7 @@ class Reduction:
     def in_two_stages(
         self, reducer: Reducer, piece_dtype: Any, last: Callable[[Array, Array], object], dtype: Any, out: Any = None
     ) -> Any:
-        """Reduce each tile to one element, a piece; gather the pieces along the reduced dimensions; reduce them.
+        """Reduce each tile to one element, a piece; gather pieces along the reduced dimensions, and reduce them.
 
         `reducer` reduces a tile that has elements; `piece_dtype` is structured if a piece has several numbers.
         ``last(pieces, out)`` reduces one piece for each tile with elements, in order. Both keep all dimensions.

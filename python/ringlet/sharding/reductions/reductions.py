@@ -141,7 +141,7 @@ def _result_dtype(
     axis: int | tuple[int, ...] | None,
     dtypes: tuple[np.dtype[Any] | None, np.dtype[Any] | None],
 ) -> np.dtype[Any]:
-    """Return the dtype in which NumPy reduces, or raise NumPy's error; `dtypes` are those of the call and `out`."""
+    """Return the dtype in which NumPy reduces, or raise NumPy's error; `dtypes` has the dtypes of call and `out`."""
     (ufunc, *initial), (wanted, written) = call, dtypes
     more = {"axis": axis} | ({} if mask is None else {"where": probe_array(mask)})
     more |= {"initial": initial[0]} if initial else {}
@@ -172,7 +172,6 @@ class _TileReduction:
         return self.ufunc.identity is None
 
     def reduce(self, tile: Array, mask: Array | None, out: Array, *, begins: bool, keepdims: bool = True) -> None:
-        """Reduce a tile, which may be empty."""
         ufunc, axes = self.ufunc, self.axes
         tile = without_nan(tile, self.instead_of_nan)
         more: dict[str, Any] = {} if mask is None else {"where": mask}

@@ -36,9 +36,9 @@ class ReductionPlan:
 def plan_reduction(shape: Shape, source: Layout, target: Layout) -> ReductionPlan:
     """Plan which devices combine the parts of an array.
 
-    If several devices need a box, each combines a piece of it and sends the piece to the others, including devices of
-    other groups, which hold copies of the same parts. If each device has a part, p parts and r receivers send (p - 1) +
-    (r - 1) times the box's bytes, which is the minimum.
+    If several devices need a box, each device combines a piece of the box and sends it to the other devices, including
+    devices of other groups, which hold copies of the same parts. If each device has a part, p parts and r receivers
+    send (p - 1) + (r - 1) times the box's bytes, which is the minimum.
     """
     holders, _ = tile_holders(source)
     reductions: list[Reduction] = []

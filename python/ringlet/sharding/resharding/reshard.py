@@ -162,8 +162,8 @@ def _received(x: ShardedArray, layout: Layout) -> tuple[Sequence[Array | None], 
 def receive_buffers(x: ShardedArray, layout: Layout) -> list[Array | None]:
     """Return the buffer in which each device receives the elements of `layout` that it lacks.
 
-    Writable buffers of `x` are reused, others are copied; None for devices of other processes, and for devices that
-    hold no part of the array in either layout.
+    Writable buffers of `x` are reused, other buffers are copied; None for devices of other processes, and for devices
+    that hold no part of the array in either layout.
     """
     boxes = x._layout.boxes(x.shape)
     buffers = [x._buffer(device) for device in range(layout.num_devices)]

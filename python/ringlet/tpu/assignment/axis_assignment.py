@@ -91,7 +91,7 @@ def lay_out(
 ) -> np.ndarray[Any, np.dtype[Any]]:
     """Rearrange an array [physical axes..., item] into a logical mesh [logical axes..., item].
 
-    If logical axes share a physical axis, positions vary fastest along the last of them.
+    If logical axes share a physical axis, positions vary fastest along the last of these logical axes.
     """
     rows, columns = matrix.shape
     parts = physical.reshape(*matrix.ravel().tolist(), physical.shape[-1])

@@ -68,7 +68,8 @@ class DeviceAssignment(Drawable):
     ValueError
         If an argument has the wrong type or shape.
     CoordinateError
-        If a core is outside the mesh, has no device, or is assigned twice (a ``ValueError`` and ``IndexError``).
+        If a core is outside the mesh, has no device, or is assigned twice. The error is a ``ValueError``
+        and an ``IndexError``.
 
     References
     ----------

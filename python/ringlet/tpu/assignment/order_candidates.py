@@ -48,7 +48,7 @@ def walks(places: IntArray, network: Network) -> Iterator[IntArray]:
 
 
 def sweeps(places: IntArray) -> Iterator[IntArray]:
-    """Yield, for each order of the axes, a row-by-row order and one that alternates direction from row to row."""
+    """Yield, for each order of the axes, a row-by-row order, and an order whose direction alternates by row."""
     ranks = np.stack([np.unique(column, return_inverse=True)[1].reshape(-1) for column in places.T], -1)
     long = [axis for axis in range(ranks.shape[1]) if ranks[:, axis].any()]
     for axes in permutations(long):
@@ -176,7 +176,7 @@ class _RingJoiner:
                     return
 
     def insert_rest(self) -> None:
-        """Insert each remaining position next to a neighbour on a ring: one hop to it, at most two hops on."""
+        """Insert each remaining position after a neighbour on a ring; the next position is at most two hops away."""
         for index in range(len(self.places)):
             if index in self.ring_next:
                 continue

@@ -211,7 +211,9 @@ def evaluate(
         except UnfitError as error:
             if wanted.algorithm == "auto":
                 continue
-            raise ValueError(f"the algorithm {name!r} does not apply: {error}. Choose another one, or 'auto'") from None
+            raise ValueError(
+                f"the algorithm {name!r} does not apply: {error}. Choose another algorithm, or 'auto'"
+            ) from None
         found[name] = stage_costs(stages, fabric, is_asymptotic=model == "asymptotic")
     times = sorted(((_seconds(costs, model), name) for name, costs in found.items()), key=lambda row: row[0])
     best = times[0][1]

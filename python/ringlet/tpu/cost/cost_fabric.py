@@ -54,7 +54,7 @@ class FabricOptions:
 
 @dataclass(frozen=True, eq=False)
 class Fabric:
-    """The network of a slice with speeds, and the chip, core and host of each device in it.
+    """The network of a slice with its link speeds, and the chip, core and host of each device.
 
     Loads are arrays of bytes, one entry per *resource*: the links of ``network`` (``[axis, direction, chip]``,
     flattened), then for each chip the path from its first device to its second and back, then each chip's path to its

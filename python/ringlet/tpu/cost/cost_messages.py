@@ -180,7 +180,7 @@ class HostTraffic:
         return loads, 0
 
 
-# Messages that are in flight together. A unit of load has `unit_bytes`; `steps` dependent messages in sequence add
-# latency each; parts of an array are transferred concurrently, traffic of the same part in sequence; `growth` is the
+# Messages that are in flight together. A unit of load is `unit_bytes`; each of `steps` successive messages adds
+# latency; parts of an array are transferred concurrently, traffic of the same part in sequence; `growth` is the
 # ratio of asymptotic bytes (without ``(N-1)/N``) to exact bytes.
 Traffic = Messages | Exchange | Multicast | HostTraffic

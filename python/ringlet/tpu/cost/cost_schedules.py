@@ -184,7 +184,7 @@ def _at_once(plan: Plan, box: Box, orders: list[list[int]], shares: list[float],
     """Return stages for parts of an array, each along the axes in its own order.
 
     The two devices of a chip exchange halves in a separate stage, so that the parts send half of the bytes over the
-    links of the torus. Overlap of this stage with the others, by pipelined chunks, is not modelled.
+    links of the torus. Overlap of this stage with other stages, by pipelined chunks, is not modelled.
     """
     cores = box.sizes[3]
     traffic: list[Traffic] = []
@@ -282,7 +282,6 @@ def _broadcast_ring(plan: Plan) -> list[Stage]:
 
 
 def _send(plan: Plan) -> list[Stage]:
-    """Return the stage that sends one message along the shortest path."""
     return [(Messages(plan.groups[:, plan.root], plan.groups[:, plan.target], plan.nbytes),)]
 
 
@@ -338,8 +337,8 @@ ALGORITHMS: dict[str, tuple[str, ...]] = {
 # --- several equal slices -------------------------------------------------------------------------------------------
 
 # With ``S`` slices, each device exchanges data with the devices at its position in the other slices, through the
-# data-centre network; the host that sends most limits the speed. For each collective: the one inside the slice before
-# the exchange, the bytes exchanged in units of ``(S-1)/S`` times a device's bytes, and the one inside the slice after.
+# data-centre network; the host that sends most limits the speed. For each collective: the collective within the slice
+# before the exchange, the bytes exchanged in units of ``(S-1)/S`` times a device's bytes, the collective afterwards.
 _OVER_SLICES: dict[str, tuple[str | None, int, str | None]] = {
     "all_reduce": ("reduce_scatter", 2, "all_gather"),
     "all_gather": (None, 1, "all_gather"),

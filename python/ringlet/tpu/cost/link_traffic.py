@@ -216,9 +216,9 @@ def _add_runs(
 def _twisted_moves(shape: Shape, twist: Twist | None) -> tuple[IntArray, FloatArray]:
     """Return all shortest moves [difference, path, axis] between chips of a twisted torus and their shares.
 
-    Going up once round axis ``a`` shifts by ``twist[a]`` along the others, so moving by ``shape[a]`` along ``a`` and by
-    ``-twist[a]`` along the others returns to the start: these three moves span a lattice, and the shortest of all moves
-    that differ by a lattice point are taken.
+    Going up once round axis ``a`` shifts by ``twist[a]`` along the other axes, so moving by ``shape[a]`` along ``a``
+    and by ``-twist[a]`` along the other axes returns to the start: these three moves span a lattice, and the shortest
+    of all moves that differ by a lattice point are taken.
     """
     sizes = np.array(shape)
     lattice = np.diag(sizes) - np.array(twist)

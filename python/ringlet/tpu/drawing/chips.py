@@ -109,7 +109,7 @@ def draw_hosts(subject: Subject, layout: Layout) -> Iterator[Item]:
 
 
 def rectangles(mask: np.ndarray) -> list[tuple[int, int, int, int]]:
-    """Return the rectangle (x0, y0, x1, y1) that the chips of a mask fill, or each chip if they do not fill one."""
+    """Return the rectangle (x0, y0, x1, y1) that the chips of a mask fill, or each chip if they fill no rectangle."""
     x, y = np.nonzero(mask)
     x0, x1, y0, y1 = int(x.min()), int(x.max()), int(y.min()), int(y.max())
     if (x1 - x0 + 1) * (y1 - y0 + 1) == len(x):

@@ -33,7 +33,7 @@ CUBE = 4
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Generation:
-    """Properties of one generation of TPUs, returned by the table :data:`GENERATIONS`.
+    """Properties of one generation of TPUs, returned by lookups in :data:`GENERATIONS`.
 
     Bandwidths are bytes per second, rates are operations per second of one chip, sizes are bytes.
 

@@ -28,12 +28,12 @@ class Topology(Drawable):
     """The mesh of cores of a TPU slice, and the task and device of each core.
 
     A *core* has coordinates x, y, z and its number on the chip. A *device* is the unit that frameworks show: one core,
-    or both cores of a chip combined (*megacore*). A *task* is a process, usually one a host. The arrays are read-only.
+    or both cores of a chip combined (*megacore*). A *task* is a process, usually one per host. Arrays are read-only.
 
     Parameters
     ----------
     serialized : bytes, optional
-        A serialized ``TopologyProto``. With it `mesh_shape` and `device_coordinates` are ignored.
+        A serialized ``TopologyProto``. If given, `mesh_shape` and `device_coordinates` are ignored.
     mesh_shape : sequence of 4 ints, optional
         Cores along x, y, z, and per chip.
     device_coordinates : array of int, shape (tasks, devices per task, 4), optional
@@ -59,7 +59,8 @@ class Topology(Drawable):
     ValueError
         If the bytes are not a valid message, or an argument has the wrong shape.
     CoordinateError
-        If a coordinate is outside the mesh, or is assigned to two devices (a ``ValueError`` and ``IndexError``).
+        If a coordinate is outside the mesh, or is assigned to two devices. The error is a ``ValueError``
+        and an ``IndexError``.
 
     References
     ----------

@@ -258,7 +258,6 @@ def _shape_of_processes(found: Variables, bounds: str, known: _ShapeVariable, bo
 
 
 def _parts(name: str, bounds: tuple[int, ...], known: str, shape: ChipShape) -> ChipShape:
-    """Return the shape divided by the bounds."""
     if any(length % part for length, part in zip(shape, bounds[:3], strict=True)):
         text = ",".join(map(str, bounds[:3]))
         raise contradiction(name, known, f"{text} does not divide {shape_text(shape)} chips")

@@ -12,7 +12,7 @@ from ringlet.tpu.topology.system_metadata import SystemDevice, metadata_of
 from ringlet.tpu.topology.topology import Topology
 
 DEFAULT_ACCELERATOR_TYPE = "v4-16"
-# Any of these describes a slice; a machine without them is not a TPU machine.
+# Variables that describe a slice; a machine without any of them is not a TPU machine.
 _SLICE_VARIABLES = (
     "TPU_ACCELERATOR_TYPE",
     "ACCELERATOR_TYPE",
@@ -38,8 +38,8 @@ def slice_topology(
 ) -> Topology:
     """Return the topology of the slice to model for a program without TPUs; each core is a device.
 
-    The slice is determined by `accelerator_type`, else by `environ`, else by `num_hosts`, else by `name` if that is a
-    type; default: ``v4-16``.
+    The slice is determined by `accelerator_type`, else by `environ`, else by `num_hosts`, else by `name` if it is an
+    accelerator type; default: ``v4-16``.
     """
     found = os.environ if environ is None else environ
     if accelerator_type is not None:

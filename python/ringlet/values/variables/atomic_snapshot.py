@@ -111,7 +111,7 @@ class NewValue:
 def write_atomically(values: Sequence[NewValue]) -> None:
     """Replace the values of all variables atomically; Ctrl-C cannot interrupt between variables.
 
-    Arrays that were read earlier do not change. RowReader variables are written afterwards, row by row. The values must
+    Arrays that were read earlier do not change. RowReader variables are written last, row by row. The values must
     not be modified afterwards.
     """
     private = [value for value in values if not isinstance(value.variable, RowReader)]

@@ -59,7 +59,7 @@ def reduced(variable: Variable, strategy: Any, value: Any) -> Any:
         return value.values[0] if isinstance(value, DistributedValues) else value
     op = ReduceOp.from_variable_aggregation(variable.aggregation)
     if op is ReduceOp.MEAN and isinstance(value, MirroredVariable):
-        return value  # equal to its mean: each component is updated with the component of the value
+        return value  # the mean of equal components is each component
     if not isinstance(value, PerReplica):
         if strategy.extended._workers is None or isinstance(value, DistributedValues):
             return strategy.extended._reduce(op, value)

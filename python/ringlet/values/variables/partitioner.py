@@ -88,7 +88,7 @@ class MinSizePartitioner(Partitioner):
     max_shards : int
         Maximum number of shards.
     bytes_per_string : int
-        Assumed size of an element of text.
+        Assumed size of one string.
 
     Raises
     ------
@@ -128,7 +128,7 @@ class MaxSizePartitioner(Partitioner):
     max_shards : int, optional
         Maximum number of shards, which takes precedence over `max_shard_bytes`; no limit if None or 0.
     bytes_per_string : int
-        Assumed size of an element of text.
+        Assumed size of one string.
 
     Raises
     ------

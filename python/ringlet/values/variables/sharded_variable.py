@@ -33,8 +33,8 @@ def shard_sizes(num_rows: int, num_shards: int) -> list[int]:
 class ShardedVariable(RowReader, ScatterUpdates, SpecProperties):
     """The concatenation of several variables along axis 0, used as one variable.
 
-    In expressions it behaves like its value, an array. Strategies with a partitioner create sharded variables. The
-    shards are instances of :class:`ringlet.Variable`; the whole is not.
+    In expressions, a sharded variable behaves like its value, an array. Strategies with a partitioner create sharded
+    variables. The shards are instances of :class:`ringlet.Variable`; the sharded variable is not.
 
     Parameters
     ----------

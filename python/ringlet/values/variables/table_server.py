@@ -12,7 +12,7 @@ from ringlet.collectives.collective_dtypes import is_known
 from ringlet.ipc.remote_exception import failure_of
 from ringlet.values.value_conversion import as_dtype
 
-# Minimum size for which the available memory is checked; for less, the check would cost more than the allocation.
+# Minimum size for which the available memory is checked; smaller allocations cost less than the check.
 _CHECKED_BYTES = 1 << 22
 
 

@@ -22,8 +22,8 @@ Array = NDArray[Any]
 class TableVariable(RowReader, Variable):
     """A variable shared by the processes of a cluster; created by ParameterServerStrategy.
 
-    Processes of one machine read and write it directly, others through its parameter server. A read returns a copy in
-    which each row is consistent, but rows may differ in age. Writes to the same row are serialized.
+    Processes on one machine access the variable directly, other processes through its parameter server. A read returns
+    a copy in which each row is consistent, but rows may differ in age. Writes to the same row are serialized.
     """
 
     # Implements the part of Storage's interface that is used here.
