@@ -111,7 +111,7 @@ def map_batches(
     def work() -> None:
         nonlocal done
         run = replica_context()._run
-        if run is not None:  # set on this run only, so that other runs check nothing
+        if run is not None:  # patches this run only, so that other runs need no check
             vars(run).update(begin_collective=_refuse_collective, merge_call=_refuse_collective)
         while waiting and not (run is not None and run.is_stopping):
             try:
@@ -249,7 +249,7 @@ def _join(column: Sequence[Any], rows: int) -> Any:
 
 
 def _hint(rows: int, num_results: int) -> None:
-    """Warn once per process that the number of results suggests a function of single rows."""
+    """Warn, once per process, about a result whose size suggests that the function expects single rows."""
     global _has_hinted
     if not _has_hinted:
         _has_hinted = True

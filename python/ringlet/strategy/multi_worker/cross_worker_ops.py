@@ -82,7 +82,7 @@ def _checked(column: Column) -> Column:
         if array.shape != first.shape or array.dtype != first.dtype:
             raise InvalidArgumentError(
                 f"the arrays to reduce differ in shape or dtype: {first.dtype}{list(first.shape)} on replica 0 of this "
-                f"worker, {array.dtype}{list(array.shape)} on replica {replica}. Use the same on all replicas."
+                f"worker, {array.dtype}{list(array.shape)} on replica {replica}. Pass arrays of one shape and dtype."
             )
     return [array if kind_of(leaf) is None else leaf for leaf, array in zip(column, arrays, strict=True)]
 

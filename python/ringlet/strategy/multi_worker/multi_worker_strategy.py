@@ -54,7 +54,7 @@ class MultiWorkerMirroredStrategy(Strategy):
         cluster_resolver: ClusterResolver | None = None,
         communication_options: CommunicationOptions | None = None,
     ) -> None:
-        # Imported here because all programs load the name of this class.
+        # Imported here so that importing the class does not load its implementation.
         from ringlet.strategy.multi_worker.multi_worker_extended import MultiWorkerMirroredExtended
 
         options = CommunicationOptions() if communication_options is None else communication_options

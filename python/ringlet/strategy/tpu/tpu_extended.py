@@ -363,7 +363,6 @@ def _tpu_devices(devices: Sequence[Any], assignment: DeviceAssignment | None) ->
 
 
 def _job_of(device: str) -> str:
-    """Return the job in a device name, or "localhost"."""
     named = re.search("/job:([^/]+)", device)
     return named[1] if named else "localhost"
 
