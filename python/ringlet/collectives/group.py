@@ -199,7 +199,6 @@ class Group:
 
 
 def _check_counts(buffers: Any, outs: Any, num_ranks: int) -> tuple[Sequence[Any], Sequence[Any] | None]:
-    """Return the arguments as sequences with one array for each rank."""
     buffers = as_sequence(buffers, "buffers")
     if outs is not None:
         outs = as_sequence(outs, "outs")

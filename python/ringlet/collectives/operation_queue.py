@@ -56,7 +56,7 @@ class Finished:
 class OperationQueue:
     """The calls of one member: `run` starts them; calls that bypass `run` first call `wait_for_turn`.
 
-    The queue holds no reference to the member; the calls in it do.
+    The queue itself holds no reference to the member, but its pending calls do.
     """
 
     def __init__(self, group: _core.Group, rank: int) -> None:

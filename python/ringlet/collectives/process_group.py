@@ -180,9 +180,6 @@ class _ProcessShare:
     def abort(self, reason: str) -> None:
         self.group.abort(reason)
 
-    def close_inbox(self, rank: int, seconds: float) -> list[str]:
-        return self.inboxes[rank].close(rank, seconds) if rank in self.inboxes else []
-
 
 def _join(connected: ConnectedGroup, num_ranks: int, deadline: Deadline) -> _ProcessShare:
     inboxes: dict[int, ProcessInbox] = {}

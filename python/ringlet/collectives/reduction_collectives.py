@@ -338,7 +338,6 @@ def _all_reduce(
 def _converted(
     arrays: Sequence[Any], op: Op, outs: Sequence[Any] | None
 ) -> tuple[list[Array], Outputs | AdapterOutputs | None]:
-    """Convert inputs and outputs to buffers of the core."""
     buffers = as_buffers(arrays)
     check_pairs(buffers, op)
     return buffers, outputs_for(arrays, buffers, op, outs)

@@ -148,13 +148,13 @@ class HostInbox(Inbox):
 class MessageHub:
     """The messages of one process over a transport.
 
-    A thread moves them while a message is sent or a receive waits, because MPI moves bytes only while it is called.
+    A thread advances the messages while a send or a receive is pending, because MPI moves bytes only during its calls.
     """
 
     def __init__(self, transport: Transport) -> None:
         self.inboxes: WeakValueDictionary[int, HostInbox] = WeakValueDictionary()
         self._transport = transport
-        self._changed = threading.Condition()  # guards the members below
+        self._changed = threading.Condition()  # guards the attributes below
         self._numbers = itertools.count()
         self._offered: dict[int, _Offered] = {}
         self._transfers: list[_Transfer] = []
@@ -366,7 +366,7 @@ class MessageHub:
 
 
 def hub_of(transport: Transport) -> MessageHub:
-    """Return the messages over a transport."""
+    """Return the message hub of a transport, created on first use."""
     with transport.lock:
         transport.hub = transport.hub or MessageHub(transport)
     return transport.hub
