@@ -211,7 +211,6 @@ class Worker:
             self._report(Reply.MADE, item.number)
 
     def _apply(self, item: Item) -> Any:
-        """Call a function with the arguments of a command."""
         number, header = item.content
         args, kwargs = ((), {}) if header is None else unpack(header, item.buffers, self._resolve)
         try:
