@@ -79,7 +79,7 @@ class LocalChannel:
     @property
     def ending(self) -> str:
         """Why the channel was closed, or is about to be, as a predicate about the peer."""
-        with contextlib.suppress(OSError):  # it was closed
+        with contextlib.suppress(OSError):  # the connection is closed
             if number := self._connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
                 return _reason(OSError(number, os.strerror(number)))
         return self._closed or _GONE
