@@ -13,7 +13,7 @@ from ringlet.ipc.worker_process import ending_text, shell_status, signal_name
 from ringlet.launcher.traceback_buffer import exception_line, first_exception_line
 from ringlet.observe.divergence import number_ranges
 
-# Errors that ringlet raises because another worker has failed. The name of another library's error may precede theirs.
+# Errors that ringlet raises because another worker has failed; another library's exception may have wrapped them.
 _FOLLOWING = re.compile(r"(?:[\w.]+: )?(?:\w+\.)*(?:CollectiveAborted|WorkerLostError)(?::|$)")
 # Errors that name a process that has exited, or a rank that makes no more calls; rank and worker numbers are equal.
 _LOST = re.compile(r"\(pid (\d+) on [^)]*\) (?:exited with status 0|closed its connection|ended)")

@@ -80,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all-tracebacks",
         action="store_true",
-        help="show the tracebacks of all failed workers; that of the first failure is still the last one",
+        help="show the tracebacks of all failed workers; the traceback of the first failure is shown last",
     )
     parser.add_argument(
         "--log-dir",
