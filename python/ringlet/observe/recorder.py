@@ -211,7 +211,7 @@ class RingReader:
                 )
                 for start, end in ranges
             )
-            # A record is intact if the write of the record that replaces it had not begun when it was read.
+            # A record is intact if the write of its replacement had not begun when the record was read.
             oldest = self._ring(begin)[0] + 2 - head.num_records
             if places is None:  # read after the records: locations are stored before the records that refer to them
                 places = _places(os.pread(self._descriptor, head.rings_offset - _HEADER.size, _HEADER.size))
