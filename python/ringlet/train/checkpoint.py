@@ -250,7 +250,7 @@ class Checkpoint(Group):
     def read(
         self, save_path: Any, options: CheckpointOptions | None = None, *, strict: bool = False
     ) -> CheckpointLoadStatus:
-        """Restore a file that :meth:`write` wrote, as :meth:`restore` does; it need not contain ``save_counter``."""
+        """Restore a file from :meth:`write`, as :meth:`restore` does; the file need not contain ``save_counter``."""
         self._refuse_replicas("restored")
         path = _prefix_of(save_path)
         workers = saving_workers(options)

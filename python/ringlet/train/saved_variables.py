@@ -4,7 +4,7 @@ Every component is saved, for ON_READ variables the components of all workers. A
 number of components takes them unchanged. Otherwise the new variable takes the value that a read outside of replicas
 returned for the saved variable:
 
-- This is the sum or mean of the components if it was saved as ON_READ with SUM or MEAN, else the first component.
+- The value is the sum or mean of the components of an ON_READ variable with SUM or MEAN, else the first component.
 - A new ON_READ variable with SUM splits the value, so that the sum is the same; for integers, the first replica gets
 the remainder. In other variables, every component gets the value.
 """

@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 _POLL_SECONDS = 1.0
 # Maximum time between a signal to a forked child and the same signal to its parent.
 _GROUP_SECONDS = 0.2
-# Delay before a child handles a second signal that may be for the child alone, once the last step is done.
+# Delay before a child handles a second signal, which may be for the child alone; the last step is done by then.
 _MERGED_SECONDS = 5.0
 _ending: list[TerminationNotice] = []  # kept until the process exits, so that a second SIGTERM does not end it earlier
 
@@ -75,7 +75,7 @@ class _SignalLog:
     """
 
     def __init__(self) -> None:
-        self._num_seen, self._seen_at = 0, -math.inf  # a child's count of its parent's SIGTERMs, and when it rose
+        self._num_seen, self._seen_at = 0, -math.inf  # a child's count of its parent's SIGTERMs, and its last change
         self.is_written_by_python = False
         self._process, self.notices = os.getpid(), set[Any]()
         self._descriptor = _file_in_memory()
