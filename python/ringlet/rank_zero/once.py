@@ -19,7 +19,7 @@ from ringlet.rank_zero.process_role import local_replica, process_role
 
 T = TypeVar("T")
 
-# Nesting depth in each thread. Other processes do not make a nested call, so it must not wait for them.
+# Nesting depth in each thread. A nested call must not wait for other processes, because they do not make that call.
 _inside = threading.local()
 
 
