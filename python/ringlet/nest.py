@@ -94,13 +94,12 @@ CONTAINERS = "ringlet.containers"
 # Types that are never nodes: checking for them avoids a walk, which costs more than a small step function.
 PLAIN_TYPES = frozenset({type(None), bool, int, float, complex, str, bytes})
 
-# In this order: all types examined so far that are leaves or composites, leaf types, composite types, and types
-# registered automatically. The first two are cleared at intervals, so that programs that create classes continuously do
-# not fill the memory. A node type stays registered, and alive, until the program ends: about 34 KB for a dataclass.
-_seen: set[type[Any]] = set(PLAIN_TYPES)
+# `_seen` and `_leaf_types` are cleared at intervals, so that programs that create classes continuously do not fill the
+# memory. A node type stays registered, and alive, until the program ends: about 34 KB for a dataclass.
+_seen: set[type[Any]] = set(PLAIN_TYPES)  # examined types that are leaves or composites
 _leaf_types: set[type[Any]] = set(PLAIN_TYPES)
 _composites: set[type[Any]] = set()
-_automatic: set[type[Any]] = set()
+_automatic: set[type[Any]] = set()  # types registered without a call of register()
 _MOST_SEEN = 4096
 
 # Maximum length of the description of a structure in a message.
