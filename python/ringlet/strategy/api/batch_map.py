@@ -72,7 +72,7 @@ def map(  # shadows the built-in function on purpose
     Returns
     -------
     nested structure of array
-        The results of the batches, joined along axis 0. Errors are those of :meth:`Strategy.map`.
+        The results of the batches, joined along axis 0. The call raises the same errors as :meth:`Strategy.map`.
 
     Examples
     --------

@@ -255,7 +255,7 @@ class WorkerRun(ReplicaRun):
         )
 
     def _raise_failure(self) -> NoReturn:
-        # All replicas report the same failure of the group with different texts: keep one of each class.
+        # All replicas report the same failure of the group with different texts: keep one error of each class.
         reported: set[type[BaseException]] = set()
         for replica, error in sorted(self._failures.items()):
             self.workers.annotate(error)

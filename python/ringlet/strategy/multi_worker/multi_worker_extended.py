@@ -76,7 +76,7 @@ class MultiWorkerMirroredExtended(MirroredExtended):
         self._workers = _worker_group(spec, job, index, count, options)
         if self._workers is not None:
             register_workers(self._workers)
-            # Replicas of all workers share the cores of the machine; `_run_replicas` counts those of this worker.
+            # Replicas of all workers share the cores of the machine; `_run_replicas` adds the replicas of this worker.
             self._num_sharing = self._num_replicas_in_sync - (count if count > 1 else 0)
 
     # --- properties ---------------------------------------------------------------------------------------------------

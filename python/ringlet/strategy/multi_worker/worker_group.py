@@ -84,7 +84,7 @@ class WorkerGroup:
         self._compared: list[dict[Any, None]] = [{} for _ in range(cluster.num_local)]
         # For each replica, the number of its internal calls, such as those of the handshake.
         self._num_uncounted = [0] * cluster.num_local
-        # Replicas that must synchronize with all others before their next call.
+        # Replicas that must synchronize with all other replicas before their next call.
         self._to_resume: set[int] = set()
 
     @property

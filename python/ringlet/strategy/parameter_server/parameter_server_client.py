@@ -74,7 +74,7 @@ class RemoteTable:
 
 
 class ParameterServers:
-    """Creates tables on the parameter servers of a cluster, and accesses those of other hosts; thread-safe.
+    """Creates tables on the parameter servers of a cluster, and accesses tables on other hosts; thread-safe.
 
     No other object communicates with the servers.
     """
@@ -131,7 +131,7 @@ class ParameterServers:
         if (lost := self.lost) is not None:
             raise lost
         message, _ = self._locked(index, self._ask_for_table, index, key, form)
-        if not message.descriptors:  # on another host
+        if not message.descriptors:  # the parameter server is on another host
             return None
         (descriptor,) = message.descriptors
         try:

@@ -118,7 +118,7 @@ class TPUStrategy(TPUStrategyBase):
         -------
         ShardedArray
             Its ``shards`` are the tiles in row-major order, one for each logical device. NumPy functions and operators
-            are applied to it tile by tile.
+            work tile by tile.
 
         Raises
         ------
