@@ -102,4 +102,4 @@ class Algorithm(enum.Enum):
     DIRECT = 2
     """Each chunk is read from every rank and written once; the order of summation is a balanced tree."""
     SMALL = 3
-    """Each rank stores its payload, of at most 2,000 bytes, in a slot; the order is that of DIRECT."""
+    """Each rank stores its payload, of at most 2,000 bytes, in a slot; the order of summation is as for DIRECT."""

@@ -61,8 +61,8 @@ def init_process_group(
 ) -> Member | list[Member]:
     """Join the process group of this job on this machine, and wait until all its processes have joined.
 
-    Each process calls this once for each group, with its ranks; each rank is then driven by one thread. Processes are
-    matched by user, `name` and ``RINGLET_JOB_ID``, however they were started. Linux only.
+    Each process calls this function once for each group, with its ranks; each rank is then driven by one thread.
+    Processes are matched by user, `name` and ``RINGLET_JOB_ID``, however they were started. Linux only.
 
     Parameters
     ----------

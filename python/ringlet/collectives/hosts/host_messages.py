@@ -1,7 +1,7 @@
 """Messages from rank to rank of a job over several hosts.
 
-A small message is sent at once, and stored on arrival. For a larger one, the sender sends an offer; when a receive on
-the target accepts it, the bytes follow, directly into the memory of that receive.
+A small message is sent at once, and stored on arrival. For a larger message, the sender sends an offer; when a receive
+on the target accepts the offer, the bytes follow, directly into the memory of that receive.
 """
 
 from __future__ import annotations
@@ -216,8 +216,8 @@ class MessageHub:
             unsent = {number: each for number, each in self._offered.items() if each.inbox is inbox}
             for number, each in unsent.items():
                 del self._offered[number]
-                with contextlib.suppress(PeerFailed):
-                    self._send_bytes(each._replace(data=memoryview(b"")), number)  # for a rank that accepts the offer
+                with contextlib.suppress(PeerFailed):  # a rank that accepts the offer later needs a message
+                    self._send_bytes(each._replace(data=memoryview(b"")), number)
             self._changed.wait_for(lambda: not is_sending(), _LAST_SECONDS)
         return [each.target for each in unsent.values()]
 

@@ -115,7 +115,7 @@ class HostMovement(HostCalls):
     def _move_from(
         self, home: int, arrays: Sequence[Array], shapes: Sequence[tuple[str, Sequence[int]]]
     ) -> list[Array]:
-        """Send the arrays of one leader to all others, which receive them in new memory."""
+        """Send the arrays of one leader to all other leaders, which receive them in new memory."""
         link = self._link
         received: list[Array] = []
         for number, (name, shape) in enumerate(shapes):
