@@ -115,7 +115,7 @@ class RegistrationServer:
         if listener is None:
             raise FailedPreconditionError(
                 f"{_holder(job)} is already the coordinator of this cluster: end it, or close its strategy, before "
-                f"creating another one; if they belong to two jobs, {job.KEEP_APART}"
+                f"creating another coordinator; if they belong to two jobs, {job.KEEP_APART}"
             )
         self._listener = Listener(listener, self._handshake.version)
         self._stop_writer, self._stop_reader = pair(socket.SOCK_STREAM)
