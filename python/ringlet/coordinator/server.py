@@ -154,8 +154,8 @@ class Server:
         Raises
         ------
         FailedPreconditionError
-            If the server was not started, or its task is not served; or if the coordinator refuses the task, because it
-            is registered already or the versions differ.
+            If the server was not started, or its task is not served; or if the coordinator refuses the task, because
+            the task is registered already or the versions differ.
         DeadlineExceededError
             If no coordinator has started.
         """

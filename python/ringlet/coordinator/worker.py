@@ -53,7 +53,7 @@ class Worker:
         self._channel = channel
         self._index = index
         self._connect_servers = connect_servers
-        self._servers: ParameterServers | None = None  # of other hosts
+        self._servers: ParameterServers | None = None  # parameter servers on other hosts
         self._pid = os.getpid()
         self._inbox: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
         self._lock = threading.Lock()  # guards the reports
