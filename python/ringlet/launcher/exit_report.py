@@ -78,7 +78,7 @@ class Ending:
 
     @property
     def own_status(self) -> int:
-        """The exit status, or that of an exception if the worker was killed after it had printed one."""
+        """The exit status; the status of an uncaught exception if the worker was killed after it had printed one."""
         return _FAILED if self.is_own and self.status < 0 and self.asked_at is not None else self.status
 
 
@@ -93,7 +93,7 @@ def first_failure(endings: Sequence[Ending]) -> Ending | None:
 
 
 def shown_failure(endings: Sequence[Ending], received: int | None) -> Ending | None:
-    """Return the worker whose traceback is shown: the first failure; after Ctrl-C, a worker that others waited for."""
+    """Return the worker whose traceback is shown: the first failure or, after Ctrl-C, a worker that delayed others."""
     _, late = interrupted_call(endings) if received == signal.SIGINT else ("", [])
     # A worker whose call failed because another worker was interrupted did not delay the job.
     return next((ending for ending in late if ending.words and not ending.follows), first_failure(endings))

@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="processes, a job, or files and folders; by default the running jobs are listed",
     )
     parser.add_argument("--last", metavar="N", default="10", help="calls to show of each group (%(default)s)")
-    parser.add_argument("--json", action="store_true", help="print all that is known as JSON")
+    parser.add_argument("--json", action="store_true", help="print all recorded data as JSON")
 
 
 def execute(options: argparse.Namespace) -> int:
