@@ -14,7 +14,7 @@ Track = tuple[int, int]  # process and track
 
 @dataclass(frozen=True)
 class RankTime:
-    """Times that one rank spent computing, communicating and waiting, in seconds; `waits_for` maps awaited ranks."""
+    """Seconds that one rank spent computing, communicating and waiting; `waits_for` has the waits by awaited rank."""
 
     rank: int
     process: int
