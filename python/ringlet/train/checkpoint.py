@@ -171,7 +171,7 @@ class Checkpoint(Group):
         Raises
         ------
         ValueError
-            If an object, or one nested in it, cannot be saved; the message names it.
+            If an object, or an object nested in it, cannot be saved; the message names the object.
         RuntimeError
             If called inside ``strategy.run``, or if an array was modified during the save.
         OSError

@@ -99,7 +99,7 @@ class SavedVariable:
         components = [arrays[entry.name] for entry in self.entries]
         try:
             return all_reduce_buffers(components, op)
-        except InvalidArgumentError:  # values that cannot be reduced: the first component
+        except InvalidArgumentError:  # values that cannot be reduced: use the first component
             return components[0]
 
 

@@ -187,11 +187,11 @@ os.register_at_fork(before=_logs.prepare_fork, after_in_child=_logs.enter_child)
 
 
 def protect_loader_process(worker_id: int = 0) -> None:
-    """Ignore SIGTERM in a forked child if its parent receives it, too: the parent needs the child for one more step.
+    """Ignore SIGTERM in a forked child if its parent also receives SIGTERM, and so needs the child for one more step.
 
-    Processes forked during :func:`~ringlet.train.resume` ignore it without this call, unless they replace the
-    handler, as the workers of PyTorch's ``DataLoader`` do: pass this function as its ``worker_init_fn``. SIGTERM to the
-    child alone has its previous effect.
+    Processes forked during :func:`~ringlet.train.resume` ignore SIGTERM without this call, unless they replace the
+    handler, as the workers of PyTorch's ``DataLoader`` do: pass this function as ``worker_init_fn`` of the DataLoader.
+    SIGTERM to the child alone has its previous effect.
 
     Parameters
     ----------
