@@ -122,7 +122,7 @@ class _LineBar:
                 self._draw(progress_text(self._description, self._total, count, seconds) + "\n")
 
     def _draw(self, text: str) -> None:
-        import shutil  # imported here because it loads three libraries of compression
+        import shutil  # imported here because shutil loads three compression libraries
 
         width = shutil.get_terminal_size().columns - 1
         clear = "\x1b[2K"  # erases the previous text
