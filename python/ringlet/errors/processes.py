@@ -32,7 +32,7 @@ class CollectiveMismatchError(RuntimeError):
 class CollectiveAborted(RuntimeError):
     """Another rank failed, so the collective of this rank cannot complete.
 
-    The message describes the first failure, which is the one to correct.
+    The message describes the first failure.
 
     Notes
     -----
