@@ -86,8 +86,8 @@ def _cache_shape(keys: tuple[Any, ...]) -> CachedShape:
     return shape
 
 
-# optree has one registry per namespace; globally registered nodes belong to all. In the second namespace composites are
-# leaves, so that their fields are visited only if necessary.
+# optree has one registry per namespace; globally registered nodes belong to every namespace. In the second namespace
+# composites are leaves, so that their fields are visited only if necessary.
 NAMESPACE = "ringlet"
 CONTAINERS = "ringlet.containers"
 
@@ -114,8 +114,8 @@ def register(
 ) -> None:
     """Register a class, but not its subclasses, as a nested structure, so that its contents are flattened.
 
-    `flatten_node` returns an instance's children and a hashable object with the rest. `unflatten_node` takes the rest
-    and the children, which may be of any type and must not be checked. Raises ValueError for a registered class.
+    `flatten_node` returns an instance's children and a hashable object with the remaining state. `unflatten_node` takes
+    that object and children, which may have any type and must not be checked. Raises ValueError for a registered class.
     """
     with _lock:
         for namespace in (NAMESPACE, CONTAINERS) if node_type in _automatic else ():
