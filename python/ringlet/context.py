@@ -2,8 +2,8 @@
 
 Modes form a stack. A mode is a *cross-replica* mode inside ``strategy.scope()`` and ``merge_fn``, and a *replica* mode
 inside ``strategy.run``. An empty stack means the default strategy. The stack is in a context variable, so each asyncio
-task has its own; threads start with an empty one (see :func:`wrap`). Strategies are opaque here, so that the layer of
-values does not depend on them.
+task has its own stack, and threads start with an empty stack (see :func:`wrap`). Strategies are opaque here, so that
+the layer of values does not depend on them.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class Scope:
     def _check(self) -> None:
         """Raise an error if the scope cannot be entered; subclasses override this method.
 
-        Called before the scope is entered: Ctrl-C during a later check would leave it entered.
+        Called before the scope is entered: Ctrl-C during a later check would leave the scope entered.
         """
 
     def _why_not_on_top(self, top: Mode | None) -> str:

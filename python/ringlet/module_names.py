@@ -22,8 +22,8 @@ def load_on_use(module: str, homes: Mapping[str, str], advice: Mapping[str, str]
     """Return the ``__getattr__`` of a module whose names load on first use.
 
     `homes` maps each name to the module that defines it, relative to `module` as in ``from .home import name``,
-    followed by ``:original`` if the name differs there. A submodule maps to itself. `advice` maps absent names to what
-    users should write.
+    followed by ``:original`` if the name differs there. A submodule maps to itself. `advice` maps absent names to the
+    remedy in the error.
     """
 
     def get(name: str) -> object:
@@ -56,7 +56,10 @@ def load_on_use(module: str, homes: Mapping[str, str], advice: Mapping[str, str]
 
 
 class MethodOnUse:
-    """A method that loads on first use: `kind`, such as ``staticmethod``, of the function of its name in a module."""
+    """A method whose function is loaded on first use from the module `home`, where it has the method's name.
+
+    `kind`, such as ``staticmethod``, is applied to the function.
+    """
 
     def __init__(self, home: str, kind: Callable[[Any], Any] | None = None) -> None:
         self._home, self._kind = home, kind

@@ -86,21 +86,20 @@ def _cache_shape(keys: tuple[Any, ...]) -> CachedShape:
     return shape
 
 
-# optree has one registry per namespace; globally registered nodes belong to all. In the second namespace composites are
-# leaves, so that their fields are visited only if necessary.
+# optree has one registry per namespace; globally registered nodes belong to every namespace. In the second namespace
+# composites are leaves, so that their fields are visited only if necessary.
 NAMESPACE = "ringlet"
 CONTAINERS = "ringlet.containers"
 
 # Types that are never nodes: checking for them avoids a walk, which costs more than a small step function.
 PLAIN_TYPES = frozenset({type(None), bool, int, float, complex, str, bytes})
 
-# In this order: all types examined so far that are leaves or composites, leaf types, composite types, and types
-# registered automatically. The first two are cleared at intervals, so that programs that create classes continuously do
-# not fill the memory. A node type stays registered, and alive, until the program ends: about 34 KB for a dataclass.
-_seen: set[type[Any]] = set(PLAIN_TYPES)
+# `_seen` and `_leaf_types` are cleared at intervals, so that programs that create classes continuously do not fill the
+# memory. A node type stays registered, and alive, until the program ends: about 34 KB for a dataclass.
+_seen: set[type[Any]] = set(PLAIN_TYPES)  # examined types that are leaves or composites
 _leaf_types: set[type[Any]] = set(PLAIN_TYPES)
 _composites: set[type[Any]] = set()
-_automatic: set[type[Any]] = set()
+_automatic: set[type[Any]] = set()  # types registered without a call of register()
 _MOST_SEEN = 4096
 
 # Maximum length of the description of a structure in a message.
@@ -115,8 +114,8 @@ def register(
 ) -> None:
     """Register a class, but not its subclasses, as a nested structure, so that its contents are flattened.
 
-    `flatten_node` returns an instance's children and a hashable object with the rest. `unflatten_node` takes the rest
-    and the children, which may be of any type and must not be checked. Raises ValueError for a registered class.
+    `flatten_node` returns an instance's children and a hashable object with the remaining state. `unflatten_node` takes
+    that object and children, which may have any type and must not be checked. Raises ValueError for a registered class.
     """
     with _lock:
         for namespace in (NAMESPACE, CONTAINERS) if node_type in _automatic else ():

@@ -188,7 +188,6 @@ def _op(options: Any) -> Op:
 
 
 def _store(block: Any, out: Any) -> None:
-    """Copy a flat block to an output."""
     memory = writeable_memory(out)
     memory[...] = block.reshape(memory.shape)
     if (kind := kind_of(out)) is not None:

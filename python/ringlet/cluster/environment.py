@@ -40,7 +40,7 @@ _FIRST_PORT = 20000
 
 
 class _Dialect(NamedTuple):
-    """The variables of one launcher; those in `job` have different values in concurrent jobs."""
+    """The variables of one launcher; `job` names variables whose values differ between concurrent jobs."""
 
     rank: str
     size: str
@@ -100,7 +100,7 @@ class Placement(NamedTuple):
 
 
 def placement(environ: Mapping[str, str] | None = None) -> Placement:
-    """Return the placement that an environment describes, by default this process's; an impossible rank is an error."""
+    """Return the placement that an environment describes; raise ClusterConfigError if no process can have its rank."""
     place = read_placement(environ)
     if place.is_impossible:
         raise ClusterConfigError(
@@ -112,7 +112,7 @@ def placement(environ: Mapping[str, str] | None = None) -> Placement:
 
 
 def read_placement(environ: Mapping[str, str] | None = None) -> Placement:
-    """Return the placement that an environment describes; an impossible rank sets `is_impossible`, without an error."""
+    """Return the placement that an environment describes; set `is_impossible` if no process can have its rank."""
     environ = os.environ if environ is None else environ
     if TF_CONFIG in environ:
         return _configured(environ[TF_CONFIG], environ.get(JOB_ID, ""))
@@ -256,5 +256,5 @@ def warn_if_alone(what: str, remedy: str = "") -> None:
     others = place.note or (place.source if place.size > 1 else "")
     if others and others not in _warned:
         _warned.add(others)
-        remedy = remedy or "To run several, start them with `ringlet run -n N script.py`, mpirun, torchrun or srun"
+        remedy = remedy or "To run several processes, use `ringlet run -n N script.py`, mpirun, torchrun or srun"
         _log.warning("found %s: %s runs as a single process. %s; %s", others, what, remedy, _TO_RUN_ALONE)

@@ -48,7 +48,7 @@ def foreign_addresses(addresses: Sequence[str], own: str) -> list[str]:
 
 
 def resolves_elsewhere(addresses: Sequence[str]) -> list[str]:
-    """Return the addresses whose hosts are known, and are other machines."""
+    """Return the addresses whose hosts can be resolved, and are other machines."""
     foreign = {host for host in map(host_of, addresses) if not _is_here(host) and _resolved(host)}
     return [address for address in addresses if host_of(address) in foreign]
 

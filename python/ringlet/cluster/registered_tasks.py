@@ -98,7 +98,7 @@ class _Registrations:
         self._job = job
         self._changed = threading.Condition()  # guards the attributes below
         self._current: dict[int, Registration] = {}
-        self._arrived: dict[int, Registration] = {}  # registrations that are not current yet
+        self._arrived: dict[int, Registration] = {}  # registrations that wait_for() has not made current
         self._is_closed = False
 
     def __getitem__(self, rank: int) -> Registration:

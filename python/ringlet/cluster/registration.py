@@ -1,4 +1,4 @@
-"""Registration of servers with their coordinator, which authenticates each before it opens a channel to it.
+"""Registration of servers with their coordinator, which authenticates each server before it opens a channel.
 
 A server connects to a name derived from the cluster, the job and the user (:mod:`ringlet.rendezvous.job_key`). The
 kernel reports the user of the server; its handshake (JSON, at most 64 KiB, within a second) has its version and task.
@@ -100,8 +100,8 @@ class Registration:
 class RegistrationServer:
     """Accepts the servers of a cluster, in a thread that sleeps until a process connects.
 
-    For each server the thread calls ``objection(rank)``, which returns a reason to refuse the rank or None, and then,
-    unless it was refused, ``welcome(rank, registration)``.
+    For each server the thread calls ``objection(rank)``, which returns a reason to refuse the server or None, and then,
+    unless the server was refused, ``welcome(rank, registration)``.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class RegistrationServer:
         if listener is None:
             raise FailedPreconditionError(
                 f"{_holder(job)} is already the coordinator of this cluster: end it, or close its strategy, before "
-                f"creating another one; if they belong to two jobs, {job.KEEP_APART}"
+                f"creating another coordinator; if they belong to two jobs, {job.KEEP_APART}"
             )
         self._listener = Listener(listener, self._handshake.version)
         self._stop_writer, self._stop_reader = pair(socket.SOCK_STREAM)

@@ -1,8 +1,8 @@
 """Remote tasks: the coordinator, workers and parameter servers of a cluster, connected by authenticated TCP.
 
 Each worker and parameter server listens at its own address of the cluster. The coordinator connects to all of them, and
-a worker to the parameter servers. After the proofs (:mod:`ringlet.ipc.authenticated_tcp`) the client sends its name and
-what it expects, and the task answers with its own or a refusal.
+a worker to the parameter servers. After authentication (:mod:`ringlet.ipc.authenticated_tcp`) the client sends its name
+and version, and a digest of the cluster and the task; the task replies with the same properties, or with a refusal.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class RemoteCluster:
         return f"{task_name(*task)} at {self.spec.task_address(*task)}"
 
     def hello(self, name: str, task: Task) -> dict[str, Any]:
-        """Return the message of the process `name` to a task, or of the task."""
+        """Return the first message of the process `name`, which is a client of `task` or the task itself."""
         addresses = [(*each, self.spec.task_address(*each)) for each in self.job.tasks]
         job = hashlib.sha256(json.dumps([addresses, self.job.job_id, task]).encode("utf-8", "surrogatepass"))
         python = f"Python {sys.version_info[0]}.{sys.version_info[1]}, {sys.byteorder}-endian"
@@ -110,8 +110,8 @@ class RemoteCluster:
 class TaskListener:
     """Listens at the address of a task, in threads, until `close`.
 
-    The first coordinator that connects is the only one. Workers connect to parameter servers as clients: `serve_client`
-    is called in a thread of each connection.
+    Only the first coordinator that connects is accepted. Workers connect to parameter servers as clients:
+    `serve_client` is called in a separate thread for each connection.
     """
 
     def __init__(self, cluster: RemoteCluster, task: Task, serve_client: Callable[[LocalChannel], None]) -> None:
@@ -204,7 +204,7 @@ class TaskListener:
             (self._coordinators.put if channel.peer == _COORDINATOR else self._serve_client)(channel)
 
     def _refusal(self, theirs: Mapping[str, Any], connection: socket.socket) -> str:
-        """Return why a client is refused, or an empty text. Raises OSError if it may try again."""
+        """Return the reason to refuse a client, or an empty text. Raises OSError if the client may try again."""
         you = f"{theirs.get('name')} (pid {theirs.get('pid')} on {theirs.get('host')})"
         if theirs.get("version") != self._hello["version"]:
             versions = f"{theirs.get('version')}, but {self._name} has {self._hello['version']}"
@@ -212,13 +212,13 @@ class TaskListener:
         if theirs.get("job") != self._hello["job"]:
             return (
                 f"{you} and {self._name} have different clusters, tasks at this address or RINGLET_JOB_ID: start all "
-                "with the same ones"
+                "processes with the same values"
             )
         with self._lock:
             if theirs["name"] == _COORDINATOR:
                 if self._holder is not None:
                     if self._holder[0].fileno() < 0:
-                        raise ConnectionAbortedError("the task is about to end, as its coordinator has")
+                        raise ConnectionAbortedError("the task is about to exit, because its coordinator has exited")
                     return f"{self._name} is held by {self._holder[1]}: {self._cluster.job.taken}"
                 self._holder = connection, you
         return ""
@@ -281,7 +281,7 @@ class RemoteTasks:
         self._close()
 
     def _connect(self, tasks: Sequence[Task], waits_for_another: bool = False) -> None:
-        """Connect to tasks, with retries; if one refuses, raise its reason, or wait for another process of it."""
+        """Connect to tasks, with retries; if a task refuses, raise its reason or wait for its next process."""
         deadline, silence = Deadline.after(self._timeout_seconds), Deadline.after(stall_seconds())
         pause, missing = _FIRST_PAUSE_SECONDS, list(tasks)
         while True:
@@ -330,8 +330,8 @@ class RemoteTasks:
         names = [f"{self._cluster.name_of(task)} ({self._failures.get(task)})" for task in tasks]
         return (
             f"{self._name} waited {deadline} for {listed(names)} of {self._cluster.job}. Start a ringlet.Server for "
-            "every task once, with the same cluster, RINGLET_JOB_ID and RINGLET_SECRET, let the hosts reach its port, "
-            "or allow more time with RINGLET_TIMEOUT_SECONDS"
+            "every task once, with the same cluster, RINGLET_JOB_ID and RINGLET_SECRET, make its port reachable from "
+            "the other hosts, or allow more time with RINGLET_TIMEOUT_SECONDS"
         )
 
 

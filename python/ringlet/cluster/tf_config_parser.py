@@ -28,7 +28,7 @@ _EXAMPLE = {
 # The keys that TensorFlow, its estimators and Google's training services write; other keys may be misspelled.
 _KEYS = {"cluster", "task", "environment", "rpc_layer", "session_master", "eval_session_master", "master", "service"}
 _KEYS |= {"job", "model_dir"}
-_SYNONYMS = {"index": ("id", "task_id", "rank")}  # wrong keys that do not resemble the right one
+_SYNONYMS = {"index": ("id", "task_id", "rank")}  # wrong keys that do not resemble the correct key
 _LONGEST_EXAMPLE = 400  # longest correction in a message, in characters; a longer one is replaced by an example
 
 

@@ -46,7 +46,6 @@ def all_to_all(
 
 
 def _exchange(core: _core.Member, rows: Array, counts: list[int] | None, concat: int, output: Output | None) -> Any:
-    """Exchange rows and move axis 0 of the result to `concat`."""
     rows = np.ascontiguousarray(rows)
     if output is None:
         return np.moveaxis(core.all_to_all(rows, counts, None), 0, concat)

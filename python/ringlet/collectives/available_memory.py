@@ -33,7 +33,7 @@ class AvailableMemory:
 def available_memory(root: Path = Path("/")) -> AvailableMemory | None:
     """Return the memory available on the machine or in the control groups of this process, whichever is less.
 
-    None if the system does not report it. `root` is the folder of ``proc`` and ``sys``.
+    Return None if the system does not report its memory. `root` is the folder that contains ``proc`` and ``sys``.
     """
     found = [AvailableMemory(*room) for room in control_group_room(root, "memory")]
     machine = _numbers(root / "proc/meminfo")

@@ -36,9 +36,9 @@ class CommunicationOptions:
     bytes_per_pack : int
         Consecutive arrays of a structure are packed into passes of at most this many bytes; 0 for a single pass.
     timeout_seconds : float, optional
-        Time-out of this call: a replica that waits longer for the others raises `DeadlineExceededError`; others that
-        wait or call later raise `CollectiveAborted`. A busy replica thread cannot be interrupted: ``strategy.run``
-        raises after that thread has finished. None and 0 select the strategy's own time-out.
+        Time-out of this call: a replica that waits longer raises `DeadlineExceededError`; other replicas that wait or
+        call later raise `CollectiveAborted`. A busy replica thread cannot be interrupted: ``strategy.run`` raises after
+        that thread has finished. None and 0 select the strategy's own time-out.
     implementation : CommunicationImplementation or str
         RING selects the ring algorithm. Names are case-insensitive.
 

@@ -31,12 +31,12 @@ class DataMovement(MemberBase):
         Parameters
         ----------
         x : array-like
-            This rank's array, of any memory layout. Sizes along `axis` may differ between ranks; all others are equal.
-            A 0-d array counts as shape (1,).
+            This rank's array, of any memory layout. Sizes along `axis` may differ between ranks; sizes along other axes
+            must be equal. A 0-d array counts as shape (1,).
         axis : int
             Axis of concatenation, the same on all ranks; negative axes count from the last.
         out : ndarray, optional
-            Array for the result; `x` may be the rank's own block of it. Pass it on all ranks or on none.
+            Array for the result; `x` may be the rank's own block of it. Pass `out` on all ranks or on none.
 
         Returns
         -------

@@ -29,7 +29,7 @@ class Group:
     num_ranks : int
         From 1 to 4,096.
     timeout_seconds : float, optional
-        Maximum wait of a rank for the others; 0 for no limit, None for the default of 600 s or
+        Maximum wait of a rank for other ranks; 0 for no limit, None for the default of 600 s or
         ``RINGLET_TIMEOUT_SECONDS``.
     epoch : int
         A number that distinguishes successive groups of one owner.
@@ -199,7 +199,6 @@ class Group:
 
 
 def _check_counts(buffers: Any, outs: Any, num_ranks: int) -> tuple[Sequence[Any], Sequence[Any] | None]:
-    """Return the arguments as sequences with one array for each rank."""
     buffers = as_sequence(buffers, "buffers")
     if outs is not None:
         outs = as_sequence(outs, "outs")

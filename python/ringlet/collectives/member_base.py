@@ -27,7 +27,7 @@ class Inboxes(Protocol):
         """Return the error about the failure of the group."""
 
     def close(self, rank: int, seconds: float = 0) -> list[str]:
-        """Close the inbox of `rank` once its messages are sent, or after `seconds`; return what is unfinished."""
+        """Close the inbox of `rank` once its messages are sent, or after `seconds`; name the unfinished operations."""
 
     def open_part(self) -> Inbox:
         """Return an inbox for a rank of a subgroup.

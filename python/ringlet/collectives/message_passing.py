@@ -135,8 +135,8 @@ class MessagePassing(MemberBase):
 
         Notes
         -----
-        The call returns when `x` may be modified. Messages of more than about 100 KB to another process must first be
-        received; all others return immediately.
+        The call returns when `x` may be modified: at once, except for messages of more than about 100 KB to another
+        process, which must first be received.
 
         Examples
         --------

@@ -98,8 +98,8 @@ class Algorithm(enum.Enum):
     AUTO = 0
     """SMALL if the payload fits into a slot, else DIRECT."""
     RING = 1
-    """DIRECT with the order of a ring: piece c of P is added from rank c on."""
+    """DIRECT in the order of a ring: the sum of piece c of P begins at rank c."""
     DIRECT = 2
     """Each chunk is read from every rank and written once; the order of summation is a balanced tree."""
     SMALL = 3
-    """Each rank stores its payload, of at most 2,000 bytes, in a slot; the order is that of DIRECT."""
+    """Each rank stores its payload, of at most 2,000 bytes, in a slot; the order of summation is as for DIRECT."""

@@ -56,7 +56,7 @@ class Finished:
 class OperationQueue:
     """The calls of one member: `run` starts them; calls that bypass `run` first call `wait_for_turn`.
 
-    The queue holds no reference to the member; the calls in it do.
+    The queue itself holds no reference to the member, but its pending calls do.
     """
 
     def __init__(self, group: _core.Group, rank: int) -> None:
@@ -76,14 +76,14 @@ class OperationQueue:
         _finish_at_exit()
 
     def run(self, call: Callable[[], Any], name: str, is_async: bool = True) -> Future[Any] | Finished:
-        """Start a call; it is done on return unless `is_async`."""
+        """Start a call; without `is_async`, the call is done on return."""
         if self._generation != _generation:
             self._turn = threading.RLock()  # the parent's lock may never be released in this process
-            return self._run_now(call)  # raises an error in a forked process
+            return self._run_now(call)  # the core raises an error, because this process was forked
         if not (is_async or self._unfinished) or threading.current_thread() is self._thread:
             return self._run_now(call)
         done: Future[Any] = Future()
-        place = _core.note_place()  # the program's line, for the flight recorder
+        place = _core.note_place()  # source location of the call, for the flight recorder
         with self._lock:
             if self._is_closed:  # the thread no longer takes calls
                 return Finished(None, FailedPreconditionError(f"rank {self._rank} has closed its group: {_REMEDY}"))
@@ -115,7 +115,7 @@ class OperationQueue:
         return not self._thread.is_alive()
 
     def close(self) -> list[str]:
-        """Accept no more calls, and fail those that have not begun; return the names of all unfinished calls."""
+        """Accept no more calls, fail calls that have not begun, and return the names of all unfinished calls."""
         if self._generation != _generation:
             return []
         with self._lock:

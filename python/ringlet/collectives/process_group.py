@@ -61,8 +61,8 @@ def init_process_group(
 ) -> Member | list[Member]:
     """Join the process group of this job on this machine, and wait until all its processes have joined.
 
-    Each process calls this once for each group, with its ranks; each rank is then driven by one thread. Processes are
-    matched by user, `name` and ``RINGLET_JOB_ID``, however they were started. Linux only.
+    Each process calls this function once for each group, with its ranks; each rank is then driven by one thread.
+    Processes are matched by user, `name` and ``RINGLET_JOB_ID``, however they were started. Linux only.
 
     Parameters
     ----------
@@ -179,9 +179,6 @@ class _ProcessShare:
 
     def abort(self, reason: str) -> None:
         self.group.abort(reason)
-
-    def close_inbox(self, rank: int, seconds: float) -> list[str]:
-        return self.inboxes[rank].close(rank, seconds) if rank in self.inboxes else []
 
 
 def _join(connected: ConnectedGroup, num_ranks: int, deadline: Deadline) -> _ProcessShare:

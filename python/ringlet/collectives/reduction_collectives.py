@@ -51,7 +51,7 @@ class Reductions(MemberBase):
         algorithm : Algorithm
             The same on all ranks.
         out : ndarray, optional
-            Array for the result, of the shape of `x`; may be `x` itself. Pass it on all ranks or on none.
+            Array for the result, of the shape of `x`; may be `x` itself. Pass `out` on all ranks or on none.
 
         Returns
         -------
@@ -96,7 +96,7 @@ class Reductions(MemberBase):
         outs: Sequence[Array] | None = None,
         bytes_per_pack: int = 0,
     ) -> list[Array]:
-        """Combine many arrays of any dtypes in few passes; results are those of :meth:`all_reduce`.
+        """Combine many arrays of any dtypes in few passes, with the same results as :meth:`all_reduce`.
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class Reductions(MemberBase):
         bytes_per_pack : int
             Consecutive arrays are packed into passes of at most this many bytes; a larger array forms its own pass.
             0 means a single pass; otherwise the ranks first compare their passes in a separate step. The same on all
-            ranks. The bits of the results do not depend on it.
+            ranks. The bits of the results do not depend on the passes.
 
         Returns
         -------
@@ -338,7 +338,6 @@ def _all_reduce(
 def _converted(
     arrays: Sequence[Any], op: Op, outs: Sequence[Any] | None
 ) -> tuple[list[Array], Outputs | AdapterOutputs | None]:
-    """Convert inputs and outputs to buffers of the core."""
     buffers = as_buffers(arrays)
     check_pairs(buffers, op)
     return buffers, outputs_for(arrays, buffers, op, outs)

@@ -55,7 +55,7 @@ class RootedCollectives(MemberBase):
         counts : iterable of int, optional
             Number of rows along `axis` for each rank, passed by the root only; equal blocks by default.
         out : ndarray, optional
-            Array for the block. Pass it on all ranks or on none.
+            Array for the block. Pass `out` on all ranks or on none.
 
         Returns
         -------
@@ -111,7 +111,7 @@ class RootedCollectives(MemberBase):
         root : int
             The rank that sends.
         out : ndarray, optional
-            Array for the result. Pass it on all ranks or on none. On the root it is also the default of `x`.
+            Array for the result. Pass `out` on all ranks or on none. On the root, `out` is also the default of `x`.
 
         Returns
         -------
@@ -151,7 +151,7 @@ class RootedCollectives(MemberBase):
         outs: Sequence[Array] | None = None,
         bytes_per_pack: int = 0,
     ) -> list[Array]:
-        """Send many arrays of one rank to all ranks in few passes; results are those of :meth:`broadcast`.
+        """Send many arrays of one rank to all ranks in few passes, with the same results as :meth:`broadcast`.
 
         Parameters
         ----------

@@ -22,7 +22,7 @@ _CHECKED_BYTES = 1 << 22
 def empty_shared(shape: int | Sequence[int], dtype: DTypeLike = np.float64) -> NDArray[Any]:
     """Return an uninitialized array in memory that other processes of a group can read and write.
 
-    The collectives of a process group (`init_process_group`) read and write it in place; otherwise it is an ordinary
+    The collectives of a process group (`init_process_group`) access the array in place; otherwise it is an ordinary
     array. After the last view is freed, the memory is reused by the next shared array, or returned to the system when a
     group is closed or the process ends, however it ends. The memory has no name in the file system.
 

@@ -33,8 +33,8 @@ class Shutdown(MemberBase):
     def close(self) -> None:
         """Leave the group and release the resources of this rank.
 
-        Other ranks can complete the calls that this rank has made; later calls that need this rank raise
-        `CollectiveMismatchError` on them. Later calls on this member, its plans and its new groups
+        Other ranks can complete the calls that this rank has made; their later calls that need this rank raise
+        `CollectiveMismatchError`. Later calls on this member, its plans and its new groups
         (:meth:`~Member.split`) raise `FailedPreconditionError`. Results stay valid as long as arrays refer to them.
         Closing a closed member has no effect.
 

@@ -21,7 +21,7 @@ from ringlet.errors import InvalidArgumentError
 _MOST_WORKERS = 1024
 _NOT_AS_IT_IS = (
     "a plan does not convert arrays: pass C-contiguous, aligned arrays in native byte order, and outs of the result's "
-    "shape and dtype, each of them one of the arrays or disjoint from all. all_reduce_all accepts any layout."
+    "shape and dtype, each either one of the arrays or disjoint from all of them. all_reduce_all accepts any layout."
 )
 
 

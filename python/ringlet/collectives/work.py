@@ -124,7 +124,7 @@ _DOCSTRING = """Start :meth:`{name}`, and return while it runs.
         Parameters
         ----------
         *args, **kwargs
-            Those of :meth:`{name}`.
+            The arguments of :meth:`{name}`.
 
         Returns
         -------

@@ -117,7 +117,7 @@ class ClosureQueue:
                 self._land(1)
 
     def end(self, error: BaseException, error_of_closures: BaseException) -> None:
-        """Keep `error` permanently, fail queued closures with `error_of_closures`, and disregard those in flight."""
+        """Keep `error` permanently, fail queued closures with `error_of_closures`, and ignore closures in flight."""
         with self._lock:
             # A copy, because the traceback of a raised exception would keep the coordinator alive.
             self._final = copy.copy(error)

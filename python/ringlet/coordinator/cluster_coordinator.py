@@ -103,7 +103,7 @@ class ClusterCoordinator:
             self._dispatcher.start()
             self._finalizer = weakref.finalize(self, self._dispatcher.leave, _shut_down(), 1.0)
             strategy._cluster_coordinator = self
-        except BaseException:  # otherwise two dispatchers would read from the same channels
+        except BaseException:  # stop the dispatcher, because the next coordinator reads from the same channels
             del _claimed[id(servers.tasks)]
             self._dispatcher.leave(_shut_down(), 1.0)
             raise
@@ -135,7 +135,8 @@ class ClusterCoordinator:
         Raises
         ------
         TypeError
-            If `fn` is not callable, or it or an argument contains an object that cannot be sent; the message names it.
+            If `fn` is not callable, or if `fn` or an argument contains an object that cannot be sent; the message names
+            the object.
         ValueError
             If a `RemoteValue` is among the arguments, as in TensorFlow.
         PSUnavailableError
@@ -198,13 +199,13 @@ class ClusterCoordinator:
         Parameters
         ----------
         dataset_fn : callable or ringlet.data.Dataset or DistributedDataset
-            The dataset, or a function that returns it or another iterable of arrays on each worker. The function is
-            first called once on the coordinator, as in TensorFlow, to raise its errors early.
+            The dataset, or a function that returns a dataset or another iterable of arrays on each worker. The function
+            is first called once on the coordinator, as in TensorFlow, to raise its errors early.
 
         Returns
         -------
         PerWorkerDataset
-            ``iter`` of it returns an iterator for each worker, to pass to `schedule`.
+            ``iter(dataset)`` returns an iterator for each worker, to pass to `schedule`.
 
         Raises
         ------

@@ -39,7 +39,7 @@ _SLOW_LOOK_MILLISECONDS = 1000  # polling interval while closures run
 # counted, because the clock also advances while this process and the worker are stopped together.
 _ASK_SECONDS = 30.0
 _LEAST_ASKS = 4
-_HANGUP = getattr(select, "POLLRDHUP", 0)  # 0 on systems without it, where poll() reports POLLHUP
+_HANGUP = getattr(select, "POLLRDHUP", 0)  # 0 on systems without POLLRDHUP, where poll() reports POLLHUP
 
 
 class Dispatcher:
@@ -85,7 +85,7 @@ class Dispatcher:
         for connection, channel in zip(self.connections, self._tasks.workers, strict=True):
             if channel.fileno() >= 0:
                 self._connect(connection, channel)
-            else:  # closed by the previous coordinator of this cluster
+            else:  # the previous coordinator of this cluster has closed the channel
                 self._restart(connection)
         self._thread.start()
 

@@ -10,7 +10,7 @@ import socket
 from ringlet.coordinator.task_main import serve
 from ringlet.ipc import LocalChannel
 
-# Maximum number of open files; each variable of a parameter server is one.
+# Maximum number of open files; each variable of a parameter server is an open file.
 _MOST_FILES = 1 << 16
 
 

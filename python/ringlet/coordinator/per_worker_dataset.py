@@ -79,7 +79,6 @@ def _unexpected(dataset: Any) -> ValueError:
 
 
 def _build(dataset_fn: Any) -> Any:
-    """Return the dataset of the calling worker."""
     dataset = dataset_fn() if callable(dataset_fn) else dataset_fn
     return dataset.build() if isinstance(dataset, DatasetForWorkers) else dataset
 

@@ -36,7 +36,8 @@ class RemoteValueStatus(enum.Enum):
 class RemoteFailure:
     """An exception of a worker, unpickled by the thread that raises it.
 
-    The receiving thread must not unpickle it: that may import a module whose import lock the waiting thread holds.
+    The receiving thread must not unpickle the exception: unpickling may import a module whose import lock the waiting
+    thread holds.
     """
 
     failure: Failure

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ringlet.collectives.timeouts import resolve_timeout
 from ringlet.errors import ClusterConfigError, DeadlineExceededError, FailedPreconditionError, NotFoundError
 
-# Modules of clusters and channels are imported in functions: all programs load the name of this class.
+# Modules of clusters and channels are imported in functions, so that importing the class does not load them.
 if TYPE_CHECKING:
     from ringlet.cluster import ClusterSpec, ServerDef
     from ringlet.cluster.registration import Task
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _SERVING = ("worker", "ps")
-# Maximum time for connecting a worker to the parameter servers, which have started before.
+# Maximum time for connecting a worker to the parameter servers, which are already running.
 _CONNECT_SECONDS = 10.0
 
 
@@ -33,7 +33,8 @@ class Server:
 
     The server waits in a thread for the coordinator: the process that creates a ``ParameterServerStrategy`` with the
     same cluster and ``RINGLET_JOB_ID``. If the environment has ``RINGLET_SECRET``, which a cluster of several hosts
-    needs, the server listens at the address of its task; otherwise all are on one machine, and addresses are names.
+    needs, the server listens at the address of its task; otherwise all tasks run on one machine, and addresses are only
+    names.
 
     Parameters
     ----------
@@ -153,8 +154,8 @@ class Server:
         Raises
         ------
         FailedPreconditionError
-            If the server was not started, or its task is not served; or if the coordinator refuses the task, because it
-            is registered already or the versions differ.
+            If the server was not started, or its task is not served; or if the coordinator refuses the task, because
+            the task is registered already or the versions differ.
         DeadlineExceededError
             If no coordinator has started.
         """

@@ -53,7 +53,7 @@ class Worker:
         self._channel = channel
         self._index = index
         self._connect_servers = connect_servers
-        self._servers: ParameterServers | None = None  # of other hosts
+        self._servers: ParameterServers | None = None  # parameter servers on other hosts
         self._pid = os.getpid()
         self._inbox: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
         self._lock = threading.Lock()  # guards the reports
@@ -211,7 +211,6 @@ class Worker:
             self._report(Reply.MADE, item.number)
 
     def _apply(self, item: Item) -> Any:
-        """Call a function with the arguments of a command."""
         number, header = item.content
         args, kwargs = ((), {}) if header is None else unpack(header, item.buffers, self._resolve)
         try:

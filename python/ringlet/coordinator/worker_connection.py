@@ -337,7 +337,7 @@ class WorkerConnection:
 
 
 def _expected_seconds_of(closure: Closure) -> float:
-    # A closure that has lost a worker is sent alone. Results that a worker has not sent are lost with it, so among
-    # several closures in flight, the one that was running could not be identified.
+    # A closure that has lost a worker is sent alone. Results that a worker has not sent are lost with the worker, so
+    # the running closure could not be identified among several closures in flight.
     seconds = closure.function.seconds
     return _BATCH_SECONDS if seconds is None or closure.num_losses else seconds

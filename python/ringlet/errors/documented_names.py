@@ -10,7 +10,7 @@ E = TypeVar("E", bound=type[BaseException])
 
 
 def shown_as(documented: type[BaseException]) -> Callable[[E], E]:
-    """Return a decorator that shows an exception class as another in tracebacks; pickles keep the original class.
+    """Return a decorator that makes tracebacks show an exception class as `documented`; pickles keep the original.
 
     Examples
     --------

@@ -32,7 +32,7 @@ def with_usage(usage: str) -> Callable[[F], F]:
                 return function(*args, **kwargs)
             except TypeError as error:
                 if error.__traceback__ is None or error.__traceback__.tb_next is not None:
-                    raise  # by the body of the function
+                    raise  # the error comes from the body of the function
                 owner = function.__qualname__.rpartition(".")[0]
                 values = args[bool(owner) :]  # without self
                 given = [repr(value[:50]) if type(value) is str else type(value).__name__ for value in values]
@@ -53,7 +53,7 @@ class _Absent(str):
 
 
 def without(**remedies: str) -> Callable[[C], C]:
-    """Return a decorator of classes for absent attributes: the error of each says what to write.
+    """Return a class decorator for absent attributes: the AttributeError of each says what to write instead.
 
     A ``__getattr__`` would make every access to an attribute of the class slower.
     """

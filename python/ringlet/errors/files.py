@@ -63,8 +63,8 @@ class CheckpointCorruptError(ValueError):
     Notes
     -----
     Usual causes: the file belongs to another program, or a copy was interrupted. An interrupted save is not a cause,
-    because a checkpoint is replaced only once the new one is complete. Restore an older checkpoint, from the attribute
-    `checkpoints` of the CheckpointManager.
+    because a checkpoint is replaced only once the new checkpoint is complete. Restore an older checkpoint, from the
+    attribute `checkpoints` of the CheckpointManager.
 
     Examples
     --------

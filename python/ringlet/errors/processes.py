@@ -32,7 +32,7 @@ class CollectiveMismatchError(RuntimeError):
 class CollectiveAborted(RuntimeError):
     """Another rank failed, so the collective of this rank cannot complete.
 
-    The message describes the first failure, which is the one to correct.
+    The message describes the first failure.
 
     Notes
     -----
@@ -230,7 +230,7 @@ class DeadlineExceededError(TimeoutError):
 
     Notes
     -----
-    Usual causes: a rank that is still reading data or compiling, one that is stopped (SIGSTOP, a debugger), or two
+    Usual causes: a rank that is still reading data or compiling, a stopped process (SIGSTOP, a debugger), or two
     groups that wait for each other. ``ringlet inspect`` shows the last calls of each rank; a warning with the same
     stacks is logged after ``RINGLET_STALL_SECONDS``, if the deadline is later.
 

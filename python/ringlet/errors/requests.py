@@ -187,7 +187,7 @@ class ValuesDifferError(ValueError):
     path : str
         The first differing leaf, as an index expression.
     index : tuple of int or None
-        The index of its first differing element; None if shapes or kinds differ.
+        The index of that leaf's first differing element; None if shapes or kinds differ.
     values : dict of int to object
         The value of each replica at `index`.
 

@@ -130,7 +130,7 @@ def _is_on_purpose(error: BaseException, last: TracebackType) -> bool:
 
 
 def _documented_kind(error: BaseException) -> type[object] | None:
-    """Return the documented class of an error, or of the one that it repeats in a class of another library."""
+    """Return the documented class of an error, or of the error that it repeats in a class of another library."""
     repeated = error.__context__ if error.__suppress_context__ and error.__cause__ is None else None
     kinds = (*type(error).__mro__, *type(repeated).__mro__)
     return next((kind for kind in kinds if kind.__module__ == "ringlet.errors"), None)

@@ -1,13 +1,13 @@
 """Authenticated TCP: connections between hosts whose two ends have proved to each other that they know a secret.
 
-Before the proof of the peer is verified, exactly 72 bytes of it are read, and nothing is decoded. Each end sends
+Until the proof of the peer is verified, an end reads exactly 72 bytes and decodes nothing. Each end sends
 
     8 bytes     the version of this protocol
     32 bytes    a random challenge
     32 bytes    HMAC-SHA256, keyed with the secret, of its role and both challenges
 
 and then one JSON object of at most 64 KiB. The bytes that follow are neither authenticated nor encrypted. The server
-sends its proof last, or zeros if that of the client is wrong: with the proof, a client could test guessed secrets.
+sends its proof last, or zeros if the client's proof is wrong: with a valid proof, a client could test guessed secrets.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _PROTOCOL = b"ringlet1"
 _CHALLENGE_BYTES = _PROOF_BYTES = 32
 _MOST_JSON_BYTES = 1 << 16
 _BACKLOG = 128
-# Time after which the kernel closes a connection whose peer does not acknowledge data or probes. A peer that does not
-# read for so long, while its buffers are full, is given up too: long enough for a pause of a process or a machine.
+# Time after which the kernel closes a connection whose peer does not acknowledge data or probes, or does not read while
+# its buffers are full. Long enough for a process or a machine that is paused.
 LOSS_SECONDS = 30
 
 
 class NotAuthentic(Exception):
-    """The peer does not know the secret, or does not speak this protocol; the text is a predicate about it."""
+    """The peer does not know the secret, or does not use this protocol; the text is a predicate about the peer."""
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -50,9 +50,9 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def connect(host: str, port: int, seconds: float) -> socket.socket:
-    """Return a connection to a TCP port; raise OSError if there is none within some seconds."""
+    """Return a connection to a TCP port; raise OSError if it is not established within `seconds`."""
     connection = close_in_children(socket.create_connection((host, port), seconds))
-    if connection.getsockname() == connection.getpeername():  # a port of this machine that was free met itself
+    if connection.getsockname() == connection.getpeername():  # no listener: the socket connected to itself
         connection.close()
         raise ConnectionRefusedError("Connection refused")
     return connection
@@ -65,7 +65,7 @@ def authenticate(connection: socket.socket, secret: bytes, is_client: bool, dead
     """
     keepalive = {"TCP_KEEPIDLE": 2, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": LOSS_SECONDS - 2}
     for name, value in {"TCP_NODELAY": 1, **keepalive, "TCP_USER_TIMEOUT": 1000 * LOSS_SECONDS}.items():
-        with contextlib.suppress(AttributeError):  # the system does not have all of them
+        with contextlib.suppress(AttributeError):  # some systems lack some of these options
             connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     mine = secrets.token_bytes(_CHALLENGE_BYTES)

@@ -58,7 +58,7 @@ class Receive:
 
 
 class Inbox:
-    """The messages to one rank, including those that arrive before `join`.
+    """The messages to one rank, including messages that arrive before `join`.
 
     `label` is a random 64-bit number by which `inboxes_with` finds the inbox.
     """
@@ -117,7 +117,7 @@ class Inbox:
         return wanted.done
 
     def withdraw(self, done: Future[int], error: Exception) -> bool:
-        """Fail a waiting receive with an error; return False if it already has a message."""
+        """Fail a waiting receive with an error; return False if the receive already has a message."""
         with self._changed:
             for number, wanted in enumerate(self._waiting):
                 if wanted.done is done:

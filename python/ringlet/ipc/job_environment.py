@@ -17,7 +17,7 @@ def new_job_id() -> str:
 
 
 def blas_threads(environment: Mapping[str, str], cores: int, ranks: int) -> dict[str, str]:
-    """Return the variables that limit each rank's BLAS threads to its share of the cores, except those already set.
+    """Return the variables that limit each rank's BLAS threads to its share of the cores, unless they are already set.
 
     ``RINGLET_BLAS_THREADS`` in the environment overrides the number of threads; with 0, no variable is returned.
     """

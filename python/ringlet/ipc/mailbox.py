@@ -49,7 +49,7 @@ class Mailbox(Inbox):
         self._listener.listen(_BACKLOG)
 
     def connect(self, names: Sequence[str], pidfds: Callable[[], dict[int, int]]) -> None:
-        """Set the names of all ranks' mailboxes; call it after `join`.
+        """Set the names of all ranks' mailboxes; called after `join`.
 
         `pidfds` returns a pidfd for each rank in another running process, or -1 if the system has no pidfds; the first
         send or receive calls it. `close` closes the pidfds and replaces them with -1.

@@ -46,7 +46,7 @@ class Unsendable(TypeError):
 def pack(value: Any, refer: Callable[[Any], Any] | None = None) -> tuple[bytes, list[Any]]:
     """Encode a value as a header and the buffers of its arrays.
 
-    Arrays anywhere in it, including in objects and in the closures of functions, become buffers, without a copy if
+    Arrays anywhere in the value, also in objects and in closures of functions, become buffers, without a copy if
     contiguous; they must not change until they are sent. `refer` is called with each object that is not of a builtin
     type: it returns a token to send in place of the object, or None to pickle it.
     """
@@ -282,7 +282,6 @@ def dumps(value: object) -> bytes:
 
 
 def _refusal(what: str, error: Exception) -> Unsendable:
-    """Return the error for an object that cannot be pickled, with the reason and the remedy."""
     remedy = "Create it inside the function"
     if _cloudpickle() is None:
         remedy = "Install cloudpickle (pip install 'ringlet[cluster]'), or define it at the top level of a module"

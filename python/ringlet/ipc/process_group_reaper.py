@@ -1,8 +1,8 @@
 """Process group reaper: a process that leads the workers' group, and kills the group when the launcher exits.
 
 Run as a file, without site packages: ``python -I -S process_group_reaper.py LAUNCHER``. Its standard input is a pipe
-whose other end only the launcher holds, so it closes when the launcher exits. While this process runs, the group's id
-is not reused, so a signal to the group reaches no other process.
+whose other end only the launcher holds, so the pipe closes when the launcher exits. While this process runs, the
+group's id is not reused, so a signal to the group reaches no other process.
 """
 
 from __future__ import annotations

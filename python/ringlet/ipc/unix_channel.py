@@ -73,13 +73,13 @@ class LocalChannel:
     @property
     def was_closed_here(self) -> bool:
         """Whether this process, or the parent that it was forked from, has closed the channel."""
-        has_no_connection = self.fileno() < 0  # read first: another thread may close it for another reason
+        has_no_connection = self.fileno() < 0  # read first: another thread may close the channel for another reason
         return self._closed == _CLOSED_HERE or (has_no_connection and self._closed is None)
 
     @property
     def ending(self) -> str:
         """Why the channel was closed, or is about to be, as a predicate about the peer."""
-        with contextlib.suppress(OSError):  # it was closed
+        with contextlib.suppress(OSError):  # the connection is closed
             if number := self._connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
                 return _reason(OSError(number, os.strerror(number)))
         return self._closed or _GONE

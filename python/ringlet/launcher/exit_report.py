@@ -13,7 +13,7 @@ from ringlet.ipc.worker_process import ending_text, shell_status, signal_name
 from ringlet.launcher.traceback_buffer import exception_line, first_exception_line
 from ringlet.observe.divergence import number_ranges
 
-# Errors that ringlet raises because another worker has failed. The name of another library's error may precede theirs.
+# Errors that ringlet raises because another worker has failed; another library's exception may have wrapped them.
 _FOLLOWING = re.compile(r"(?:[\w.]+: )?(?:\w+\.)*(?:CollectiveAborted|WorkerLostError)(?::|$)")
 # Errors that name a process that has exited, or a rank that makes no more calls; rank and worker numbers are equal.
 _LOST = re.compile(r"\(pid (\d+) on [^)]*\) (?:exited with status 0|closed its connection|ended)")
@@ -78,7 +78,7 @@ class Ending:
 
     @property
     def own_status(self) -> int:
-        """The exit status, or that of an exception if the worker was killed after it had printed one."""
+        """The exit status; the status of an uncaught exception if the worker was killed after it had printed one."""
         return _FAILED if self.is_own and self.status < 0 and self.asked_at is not None else self.status
 
 
@@ -93,7 +93,7 @@ def first_failure(endings: Sequence[Ending]) -> Ending | None:
 
 
 def shown_failure(endings: Sequence[Ending], received: int | None) -> Ending | None:
-    """Return the worker whose traceback is shown: the first failure; after Ctrl-C, a worker that others waited for."""
+    """Return the worker whose traceback is shown: the first failure or, after Ctrl-C, a worker that delayed others."""
     _, late = interrupted_call(endings) if received == signal.SIGINT else ("", [])
     # A worker whose call failed because another worker was interrupted did not delay the job.
     return next((ending for ending in late if ending.words and not ending.follows), first_failure(endings))

@@ -38,7 +38,7 @@ def launch(
     ----------
     fn : callable
         The function, which is sent to the workers by pickle. With the library cloudpickle (``pip install
-        'ringlet[cluster]'``) it may be a lambda, or be defined in a notebook, a script or another function.
+        'ringlet[cluster]'``) `fn` may be a lambda, or be defined in a notebook, a script or another function.
     n : int
         Number of workers.
     args, kwargs : sequence and mapping, optional
@@ -83,7 +83,7 @@ def launch(
     >>> ringlet.launch(task, n=2)
     [0, 10]
     """
-    # Imported here because all programs load the name of this function.
+    # Imported here so that importing the function does not load the launcher.
     from ringlet.ipc.pickle_codec import pack_call
     from ringlet.launcher.core_binding import cores_of_workers
     from ringlet.launcher.launch_job import LaunchJob

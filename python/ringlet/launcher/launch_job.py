@@ -83,7 +83,7 @@ class LaunchJob:
             on_error.pop_all()
 
     def wait(self, deadline: Deadline) -> None:
-        """Wait until all workers have returned, or one has failed and all have exited."""
+        """Wait until all workers have returned, or until a worker has failed and all workers have exited."""
         try:
             while self._supervisor.is_at_work():
                 self._supervisor.turn(deadline.left(_LONGEST_TURN_SECONDS))
@@ -127,7 +127,7 @@ class LaunchJob:
         add_note(error, f"{self._named(first)} raised this")
         lines = summary(endings, None, len(endings), most_errors=len(endings))
         if lines[0].startswith(f"{self._named(first)} {ending_text(failed.status)}"):
-            del lines[0]  # only the status
+            del lines[0]  # this line has only the status
         for line in [*([self._divergence] if self._divergence else []), *lines]:
             add_note(error, line)
         raise error from cause

@@ -207,7 +207,6 @@ class _RanksHere:
         return time.monotonic() - self._ended_at > seconds
 
     def kill(self) -> None:
-        """Kill the remaining ranks."""
         for pid, began in self._seen.items():
             if began and start_ticks(pid) == began:
                 with contextlib.suppress(ProcessLookupError):  # the process has ended in the meantime

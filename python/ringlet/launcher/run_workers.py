@@ -122,7 +122,7 @@ class _Run:
         )
 
     def start(self, supervisor: Supervisor, signals: Signals) -> None:
-        """Start all workers while supervising those already started; stop early if the job ends."""
+        """Start all workers while supervising the workers already started; stop early if the job ends."""
         job_id, port = new_job_id(), unused_port()
         for index in range(self._job.num_workers):
             with contextlib.ExitStack() as on_error:
@@ -189,7 +189,6 @@ class _Run:
             self.save_recorders(self._job.log_folder)
 
     def reason(self) -> str:
-        """Return the first line of the summary."""
         return next(iter(self._summary()), "all workers exited with status 0")
 
     def _summary(self) -> list[str]:

@@ -33,7 +33,7 @@ _ENTER = (
 
 
 def simulated_addresses(text: str) -> dict[str, int]:
-    """Return the number of workers by address of the host; ``2x4`` is two hosts with four workers each."""
+    """Return the number of workers of each host, by address; ``2x4`` is two hosts with four workers each."""
     found = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", text)
     if found is None or int(found[1]) > _MOST_HOSTS:
         raise CommandError(

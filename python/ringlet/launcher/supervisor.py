@@ -35,7 +35,7 @@ class Supervisor:
     """Supervises the workers of one job; owns its workers and channels.
 
     Workers may run for `grace_seconds` after a terminating signal. `has_failed` takes an exited worker and returns
-    whether to stop the others. While `is_held_up` returns True, reading pauses, as back-pressure on the workers.
+    whether to stop the other workers. While `is_held_up` returns True, reading pauses, as back-pressure on the workers.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Supervisor:
     def ask_to_end(self, number: int) -> None:
         """Send all workers a terminating signal, and kill them after the grace period.
 
-        The children of workers do not receive it: workers can stop them, and their tracebacks are not mixed.
+        The children of workers do not receive the signal: workers can stop them, and tracebacks are not mixed.
         """
         now = time.monotonic()
         for worker in self._living:

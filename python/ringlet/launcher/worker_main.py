@@ -40,7 +40,7 @@ def main(call: int, result: int) -> None:
 
 
 def _in_this_process(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a function; exit in a child that the function has forked, if it returns there."""
+    """Call a function; if a child that the function has forked also returns from it, end the child."""
     process = os.getpid()
     try:
         return function(*args, **kwargs)

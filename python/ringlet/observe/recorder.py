@@ -24,7 +24,7 @@ _TOTALS = struct.Struct("=4Q")
 _RECORD = struct.Struct("=3Q6B5HQ6q2I3Q")
 _PLACE = struct.Struct("=Q248s")
 _PLACES_BYTES = 256 * _PLACE.size
-_PLACE_BIT = 48  # lowest bit of the source location's number in the field for the size of a record
+_PLACE_BIT = 48  # in a record's field for bytes, the bits from this one on are the number of the source location
 _RING_HEADER_BYTES, _NUM_RECORDS, _MOST_RINGS, _MOST_DIMS = 4096, 1024, 256, 6
 _NO_NAME, _NO_PLACE = 0xFF, 0xFFFF
 _RAISED = 1 << 63
@@ -66,9 +66,9 @@ class OperationStats:
     count : int
         Number of calls. The calls of two ranks of this process count as two.
     bytes : int
-        Total size of their inputs.
+        Total size of the calls' inputs.
     seconds : float
-        Total time spent in them.
+        Total time spent in the calls.
     waiting_seconds : float
         The part of that time in which other ranks had not yet made the call.
 
@@ -211,7 +211,7 @@ class RingReader:
                 )
                 for start, end in ranges
             )
-            # A record is intact if the write of the record that replaces it had not begun when it was read.
+            # A record is intact if the write of its replacement had not begun when the record was read.
             oldest = self._ring(begin)[0] + 2 - head.num_records
             if places is None:  # read after the records: locations are stored before the records that refer to them
                 places = _places(os.pread(self._descriptor, head.rings_offset - _HEADER.size, _HEADER.size))

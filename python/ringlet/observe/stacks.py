@@ -35,7 +35,7 @@ def place() -> str:
 
 
 def call_site() -> str:
-    """Return the location of this thread or, if it has no frames of the program, that of the main thread.
+    """Return the location of this thread or, if it has no frames of the program, the location of the main thread.
 
     The text begins with ``for a distributed dataset`` if the call is made by the dataset.
     """

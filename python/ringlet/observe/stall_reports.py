@@ -20,7 +20,7 @@ from ringlet.variable_names import seconds_of
 _log = logging.getLogger(__name__)
 
 _DEFAULT_SECONDS = 30.0
-# Objects whose method `as_in_errors` gives a report the names and numbers of its errors, if it is about its calls.
+# Objects whose method `as_in_errors` rewrites reports about their calls with the names and numbers that errors use.
 translators: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
@@ -76,9 +76,9 @@ def wait_for_threads(
 def report_stalls() -> float:
     """Install the functions with which the core reports stalls; return :func:`stall_seconds`.
 
-    A process in which C code holds the GIL cannot answer when another rank requests its stacks. It is sent
-    a signal on which it prints its stacks to standard error: ``RINGLET_STACK_SIGNAL`` (0 for none), by default
-    ``SIGRTMAX - 4`` unless the program handles it.
+    A process in which C code holds the GIL cannot answer when another rank requests its stacks. That process is sent
+    the signal ``RINGLET_STACK_SIGNAL`` (0 for none), on which it prints its stacks to standard error. The default is
+    ``SIGRTMAX - 4``, unless the program handles that signal.
     """
     _install()
     return stall_seconds()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# None without a trace; the modules that write traces are loaded when one is opened.
+# None without a trace; the modules that write traces are loaded when a trace is opened.
 current: Trace | None = None
 
 

@@ -14,7 +14,7 @@ Track = tuple[int, int]  # process and track
 
 @dataclass(frozen=True)
 class RankTime:
-    """Times that one rank spent computing, communicating and waiting, in seconds; `waits_for` is by rank."""
+    """Seconds that one rank spent computing, communicating and waiting; `waits_for` has the waits by awaited rank."""
 
     rank: int
     process: int
@@ -122,7 +122,7 @@ class TraceSummary:
         ]
 
     def asynchronous(self) -> Interval:
-        """Return the seconds in asynchronous calls, and those of them in which the process did not wait for one."""
+        """Return the seconds spent in asynchronous calls, and how many of them overlapped with the program."""
         total = hidden = 0.0
         for (process, number), times in self._tracks.items():
             if number >= FIRST_THREAD and times.num_calls:

@@ -19,7 +19,7 @@ _MOST_SHOWN = 8
 def all_equal(value: Any, name: str = "the value") -> Literal[True]:
     """Check that all replicas hold the same value, such as weights that must not diverge.
 
-    Inside ``strategy.run``, all replicas make this call. Outside of it, all processes do, and the components of
+    Inside ``strategy.run``, all replicas make this call. Elsewhere, all processes make this call, and the components of
     distributed values and variables are also compared. Without a strategy, ``TF_CONFIG`` or ``RINGLET_RANK`` defines
     the processes.
 

@@ -12,8 +12,8 @@ from ringlet.rank_zero.process_role import local_replica, process_role
 class ChiefLogFilter(logging.Filter):
     """Passes records at or above a level on all processes and replicas, and records below it on the chief only.
 
-    Attach it to handlers: a handler filters the records of all loggers, but a logger does not filter the records of its
-    child loggers.
+    Attach the filter to handlers: a handler filters the records of all loggers, but a logger does not filter the
+    records of its child loggers.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ from ringlet.rank_zero.process_role import local_replica, process_role
 
 T = TypeVar("T")
 
-# Nesting depth in each thread. Other processes do not make a nested call, so it must not wait for them.
+# Nesting depth in each thread. A nested call must not wait for other processes, because they do not make that call.
 _inside = threading.local()
 
 
@@ -34,17 +34,17 @@ def once_per_host(
 def once_per_host(
     function: Callable[[], T] | None = None, *, name: str = "", timeout_seconds: float | None = None
 ) -> T | AbstractContextManager[bool]:
-    """Run work such as a download on one process of each machine, while the others wait.
+    """Run work such as a download on one process of each machine, while the other processes wait.
 
     All processes must make this call and, if a replica makes it, all replicas. The strategy, ``TF_CONFIG`` or
-    ``RINGLET_RANK`` defines the processes; the first one on each machine does the work. A call in a single process, or
-    inside such work, does not wait for others.
+    ``RINGLET_RANK`` defines the processes; the first process on each machine does the work. A call in a single process,
+    or inside such work, does not wait for other processes.
 
     Parameters
     ----------
     function : callable, optional
-        Called without arguments on one process. The others receive its return value, which may consist of None,
-        numbers, text, bytes, paths, lists, tuples and dictionaries. If omitted, a context manager is returned.
+        Called without arguments on one process. The other processes receive its return value, which may consist of
+        None, numbers, text, bytes, paths, lists, tuples and dictionaries. If omitted, a context manager is returned.
     name : str
         Name of the work in messages; equal on all processes.
     timeout_seconds : float, optional

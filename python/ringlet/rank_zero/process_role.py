@@ -46,8 +46,9 @@ def is_chief() -> bool:
     -------
     bool
         Inside ``strategy.run``, whether this is replica 0. Elsewhere, whether this process is the chief of the current
-        strategy, or of the last one created in this process; without one, whether it is the first of the environment
-        (``ringlet run``, ``TF_CONFIG``, ``RINGLET_RANK``, torchrun, mpirun or srun). True for a single process.
+        strategy or of the last strategy created here; without a strategy, whether this process is the first of the
+        environment (``ringlet run``, ``TF_CONFIG``, ``RINGLET_RANK``, torchrun, mpirun or srun). True for a single
+        process.
 
     Raises
     ------
@@ -80,7 +81,7 @@ def rank() -> int:
     Returns
     -------
     int
-        The index in the current strategy, or in the last one created in this process; without one, in the environment:
+        The index in the current strategy or in the last strategy created here; without a strategy, in the environment:
         ``ringlet run``, ``TF_CONFIG``, ``RINGLET_RANK``, torchrun, mpirun or srun. 0 for a single process. In a
         replica, the index of its process.
 

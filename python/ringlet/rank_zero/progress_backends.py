@@ -36,7 +36,7 @@ def open_bar(target: Any, description: str, total: int | None, style: Style) -> 
 
 
 def clear_bar_line() -> None:
-    """Clear the line of an open bar before the program prints; no effect for bars of rich, which do so themselves."""
+    """Clear the line of an open bar before the program prints; rich clears its bars without this call."""
     with _LineBar._lock:
         if _LineBar._open:
             with suppress(OSError, ValueError):
@@ -96,7 +96,7 @@ class _LogBar:
 
 
 class _LineBar:
-    """A line of a terminal that is redrawn; of nested loops, it shows the innermost."""
+    """A line of a terminal that is redrawn, and shows the innermost of nested loops."""
 
     _open: list[_LineBar] = []  # noqa: RUF012  # all open bars of the program
     _lock = threading.Lock()
@@ -122,7 +122,7 @@ class _LineBar:
                 self._draw(progress_text(self._description, self._total, count, seconds) + "\n")
 
     def _draw(self, text: str) -> None:
-        import shutil  # imported here because it loads three libraries of compression
+        import shutil  # imported here because shutil loads three compression libraries
 
         width = shutil.get_terminal_size().columns - 1
         clear = "\x1b[2K"  # erases the previous text

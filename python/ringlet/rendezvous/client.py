@@ -145,7 +145,7 @@ class RendezvousClient:
         if kind == "refused":
             self._notes.append(str(message["reason"]).rstrip("."))
         elif kind == "leaving":
-            self._notes.append(f"It had started, and {message['why']}")
+            self._notes.append(f"An earlier process had started as {self._job.names_of([0])}, and {message['why']}")
         self.arrived = set()
 
 

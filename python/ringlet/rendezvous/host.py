@@ -166,7 +166,7 @@ class RendezvousHost:
             raise
 
     def _refuse_all(self, reason: str) -> None:
-        """Refuse the waiting processes, and for a short time those that connect later and would find no host."""
+        """Refuse the waiting processes, and for a short time processes that connect later and would find no host."""
         for waiting in self._waiting:
             self._listener.unwatch(waiting.connection)
             refuse(waiting.connection, reason)

@@ -98,7 +98,7 @@ class LateArrivals:
                 # A member is already starting the next group of this name; this process will release the name soon.
                 reason = (
                     f"{identity} is already in a group of this name, which {self._ours.identity} has not closed: close "
-                    "that group in every process before creating another one of this name, or use another name."
+                    "that group in every process before creating another group of this name, or use another name."
                 )
                 refuse(client.connection, reason, may_retry=identity.pid != self._ours.identity.pid)
                 return

@@ -14,7 +14,7 @@ from ringlet.ipc.unix_sockets import close_in_children, credentials, no_descript
 from ringlet.rendezvous.handshake import Handshake
 from ringlet.rendezvous.messages import Unreadable, new_socket, receive, send
 
-# Time after which a connection without a handshake is dropped; clients send theirs at once.
+# Time after which a connection without a handshake is dropped; clients send their handshakes at once.
 _HANDSHAKE_SECONDS = 0.8
 # Maximum number of connections without a handshake; if exceeded, the oldest is dropped.
 _MAX_PENDING = 64

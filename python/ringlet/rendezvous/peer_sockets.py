@@ -47,8 +47,8 @@ class PeerSockets:
     def make(self) -> ConnectedGroup:
         """Create a socket pair for each pair of processes, and send the ends.
 
-        The ends of a pair are sent before the next pair is created, so that few are open at a time. "go" follows the
-        last end.
+        The ends of a pair are sent before the next pair is created, so that few sockets are open at a time. The message
+        "go" follows the last end.
         """
         token = secrets.token_bytes(32)
         own_process = _core.Pidfd(_own_pidfd(), self.ours.identity.pid)

@@ -29,7 +29,8 @@ from ringlet.rendezvous.job_key import Job
 from ringlet.rendezvous.listener import listen
 from ringlet.rendezvous.rendezvous_errors import waiting_text
 
-# First and maximum delay between attempts: a host usually listens within the first, and the maximum is imperceptible.
+# First and maximum delay between attempts: a host usually listens after the first delay, and users do not notice the
+# maximum.
 _FIRST_PAUSE_SECONDS = 0.001
 _LONGEST_PAUSE_SECONDS = 0.05
 

@@ -126,7 +126,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
         return self._member._core.calls
 
     def as_in_errors(self, report: str) -> str:
-        """Name the argument that set the time-out, in a report of a long wait, if it is that of this group."""
+        """Name the argument that sets the time-out of this group in a report about a wait with that time-out."""
         limit = f"fails after {self._seconds:g} s ("
         return report.replace(f"{limit}RINGLET_TIMEOUT_SECONDS", f"{limit}timeout= of init_process_group or new_group")
 
@@ -160,7 +160,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
         self._abort("called abort()")
 
     def _abort(self, reason: str) -> None:
-        # Receives first: once the group is aborted, other ranks may exit, which would be taken for the cause.
+        # Receives first: once the group is aborted, other ranks may exit, and a receive would report that as the cause.
         self._inbox.abort(DistBackendError(f"rank {self._global_ranks[self._rank]} {reason}: start the job again."))
         if self._size > 1:
             self._member._core.group.abort(f"rank {self._rank} {reason}")
@@ -177,7 +177,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
             )
 
     def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
-        """Wait for all ranks; raise an error that names those that do not arrive in time. The group stays usable."""
+        """Wait for all ranks; raise an error that names the ranks that are late. The group stays usable."""
         self._check_usable("monitored_barrier")
         self._barriers += 1
         keys = [f"monitored_barrier/{self._key}/{self._barriers}/{rank}" for rank in range(self._size)]

@@ -1,4 +1,4 @@
-"""The sum of sparse tensors over all ranks: elements are concatenated, and those with equal indices are added."""
+"""The sum of sparse tensors over all ranks: elements are concatenated, and elements with equal indices are added."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def join(ranks: Ranks, rank: int, timeout: timedelta) -> Member:
 def exchange(store: Any, rank: int, size: int, timeout: timedelta, global_ranks: Sequence[int] = ()) -> Ranks:
     """Exchange the identities of all processes through the store, and check that they can form a group.
 
-    `global_ranks` are those of ``new_group``: torch numbers groups by call, and does not compare their ranks.
+    `global_ranks` are the ranks passed to ``new_group``, which torch does not compare between the processes.
     """
     try:
         return _exchange(store, rank, size, timeout, global_ranks)

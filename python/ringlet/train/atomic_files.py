@@ -55,7 +55,6 @@ def write_durably(folder: str, name: str, write: Callable[[str], Any]) -> str:
 
 
 def _with_target(error: OSError, number: int, folder: str, target: str) -> OSError:
-    """Return an OSError with the same errno, and with the target and the remedy in its message."""
     remedy = "Earlier files are unchanged"
     if number in _FULL:
         with suppress(OSError, AttributeError):

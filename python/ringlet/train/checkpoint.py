@@ -171,7 +171,7 @@ class Checkpoint(Group):
         Raises
         ------
         ValueError
-            If an object, or one nested in it, cannot be saved; the message names it.
+            If an object, or an object nested in it, cannot be saved; the message names the object.
         RuntimeError
             If called inside ``strategy.run``, or if an array was modified during the save.
         OSError
@@ -250,7 +250,7 @@ class Checkpoint(Group):
     def read(
         self, save_path: Any, options: CheckpointOptions | None = None, *, strict: bool = False
     ) -> CheckpointLoadStatus:
-        """Restore a file that :meth:`write` wrote, as :meth:`restore` does; it need not contain ``save_counter``."""
+        """Restore a file from :meth:`write`, as :meth:`restore` does; the file need not contain ``save_counter``."""
         self._refuse_replicas("restored")
         path = _prefix_of(save_path)
         workers = saving_workers(options)

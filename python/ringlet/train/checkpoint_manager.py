@@ -42,8 +42,8 @@ class CheckpointManager:
     max_to_keep : int or None
         Number of checkpoints to keep: once a new checkpoint is on disk, the oldest are removed. None keeps all.
     keep_checkpoint_every_n_hours : float, optional
-        Keep a checkpoint permanently, instead of removing it, if it is at least this many hours newer than the last one
-        kept permanently.
+        Keep a checkpoint permanently, instead of removing it, if it is at least this many hours newer than the last
+        checkpoint kept permanently.
     checkpoint_name : str
         Prefix of the file names.
     step_counter : Variable, optional

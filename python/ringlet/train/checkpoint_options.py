@@ -36,7 +36,7 @@ class CheckpointOptions:
     barrier : callable, optional
         A function that takes a name, and returns once all processes have called it with that name, such as
         :meth:`ringlet.collectives.Member.barrier`. The chief calls it after writing, the other processes instead of
-        writing. Without it, processes outside a strategy do not wait.
+        writing. Without a barrier, processes outside a strategy do not wait.
 
     Raises
     ------

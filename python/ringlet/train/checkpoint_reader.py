@@ -151,8 +151,7 @@ class CheckpointFile:
             self.read(entry)
 
 
-class _ReplacedMeanwhile(Exception):
-    """The file on disk was replaced after it was opened."""
+class _ReplacedMeanwhile(Exception): ...
 
 
 def _form(text: str, code: str) -> Form:

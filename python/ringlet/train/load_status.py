@@ -14,8 +14,8 @@ S = TypeVar("S", bound="CheckpointLoadStatus")
 class Matches:
     """Matched and unmatched names of one restore; logs a warning about unmatched names when deleted.
 
-    The status and the deferred attributes refer to this object, but not conversely: a reference cycle would delay its
-    deletion.
+    The status and the deferred attributes refer to this object. It does not refer to them, because a reference cycle
+    would delay its deletion.
     """
 
     def __init__(self, path: str, matched: set[str], unexpected: set[str]) -> None:

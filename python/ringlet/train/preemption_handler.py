@@ -49,8 +49,8 @@ class PreemptionCheckpointHandler:
     Raises
     ------
     InvalidArgumentError
-        If a Checkpoint is passed without `checkpoint_dir`, or the newest checkpoint belongs to another program: it
-        contains none of the objects. If it contains some, they are restored, and a warning lists the others.
+        If a Checkpoint is passed without `checkpoint_dir`, or the newest checkpoint belongs to another program because
+        it contains none of the objects. If it contains some objects, they are restored, and a warning lists the rest.
     NotImplementedError
         If the cluster has parameter servers.
     FailedPreconditionError
@@ -112,7 +112,7 @@ class PreemptionCheckpointHandler:
 
     @property
     def total_run_calls(self) -> int:
-        """The number of calls to :meth:`run`, including those before the restored checkpoint."""
+        """The number of calls to :meth:`run`, including calls before the restored checkpoint."""
         return int(getattr(self._manager.checkpoint, _COUNTER))
 
     def run(self, distributed_train_function: Callable[..., T], *args: Any, **kwargs: Any) -> T:

@@ -148,7 +148,7 @@ class Restoration:
         self._states.append((value, kind, lambda: decode(file, node), name_of(path)))
 
     def _match_arrays(self, present: Any, node: Node, path: Path) -> None:
-        """Compare the shapes of a state_dict's arrays with those of the object, which may not check them itself."""
+        """Compare the shapes of a state_dict's arrays, because ``load_state_dict`` may not check them."""
         kind, saved = kind_of_object(present), kind_of_node(node)
         if kind is saved and kind in (Kind.TENSOR, Kind.ARRAY):
             (entry,) = entries_of(self._file, node)

@@ -44,7 +44,7 @@ def resume(
     ValueError
         If `save_every` is less than 1, or this is not the main thread.
     InvalidArgumentError
-        If the newest checkpoint belongs to another program: it contains none of this program's objects.
+        If the newest checkpoint contains none of this program's objects, so that it belongs to another program.
 
     Examples
     --------

@@ -9,8 +9,8 @@ from typing import Any
 def safetensors() -> Any:
     """Return the module safetensors.
 
-    Raises a ModuleNotFoundError with the install command if it is missing, or if its version is too old to write
-    without a copy of all data.
+    Raises a ModuleNotFoundError with the install command if the library is missing, or too old to write without a copy
+    of all data.
     """
     try:
         library = importlib.import_module("safetensors")

@@ -53,8 +53,8 @@ def exchange_messages(
     """Exchange JSON messages and bytes among all workers; an error on one worker is raised on all.
 
     `what` is the action, as in "save ckpt-3"; a difference between workers raises CollectiveMismatchError. `error` is
-    raised here once the other workers have received it. They raise an error that names this worker, with a class from
-    `_SAME_CLASS`.
+    raised here once the other workers have received it. The other workers raise an error that names this worker, with a
+    class from `_SAME_CLASS`.
     """
     described = message if error is None else {"error": _described(error)}
     head = json.dumps(described).encode("ascii")
@@ -109,7 +109,7 @@ def restore_together(
 
 
 def chief_choice(workers: WorkerGroup, path: str | None, folder: str) -> str | None:
-    """Return the path on this worker of the chief's checkpoint, or `path` if the chief uses a different one."""
+    """Return this worker's path of the checkpoint that the chief chose, or `path` if the folders differ."""
     mine = {"folder": os.path.realpath(folder), "name": None if path is None else os.path.relpath(path, folder)}
     chief = exchange_messages(workers, "choose a checkpoint", mine)[0][0]
     if chief["folder"] != mine["folder"]:

@@ -4,7 +4,7 @@ Every component is saved, for ON_READ variables the components of all workers. A
 number of components takes them unchanged. Otherwise the new variable takes the value that a read outside of replicas
 returned for the saved variable:
 
-- This is the sum or mean of the components if it was saved as ON_READ with SUM or MEAN, else the first component.
+- The value is the sum or mean of the components of an ON_READ variable with SUM or MEAN, else the first component.
 - A new ON_READ variable with SUM splits the value, so that the sum is the same; for integers, the first replica gets
 the remainder. In other variables, every component gets the value.
 """
@@ -99,7 +99,7 @@ class SavedVariable:
         components = [arrays[entry.name] for entry in self.entries]
         try:
             return all_reduce_buffers(components, op)
-        except InvalidArgumentError:  # values that cannot be reduced: the first component
+        except InvalidArgumentError:  # values that cannot be reduced: use the first component
             return components[0]
 
 

@@ -1,4 +1,4 @@
-"""One save: selects the workers that write, collects the state of the others, and shares errors."""
+"""One save: selects the workers that write, collects the state of the other workers, and shares errors."""
 
 from __future__ import annotations
 

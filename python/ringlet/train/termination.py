@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 _POLL_SECONDS = 1.0
 # Maximum time between a signal to a forked child and the same signal to its parent.
 _GROUP_SECONDS = 0.2
-# Delay before a child handles a second signal that may be for the child alone, once the last step is done.
+# Delay before a child handles a second signal, which may be for the child alone; the last step is done by then.
 _MERGED_SECONDS = 5.0
 _ending: list[TerminationNotice] = []  # kept until the process exits, so that a second SIGTERM does not end it earlier
 
@@ -75,7 +75,7 @@ class _SignalLog:
     """
 
     def __init__(self) -> None:
-        self._num_seen, self._seen_at = 0, -math.inf  # a child's count of its parent's SIGTERMs, and when it rose
+        self._num_seen, self._seen_at = 0, -math.inf  # a child's count of its parent's SIGTERMs, and its last change
         self.is_written_by_python = False
         self._process, self.notices = os.getpid(), set[Any]()
         self._descriptor = _file_in_memory()
@@ -187,11 +187,11 @@ os.register_at_fork(before=_logs.prepare_fork, after_in_child=_logs.enter_child)
 
 
 def protect_loader_process(worker_id: int = 0) -> None:
-    """Ignore SIGTERM in a forked child if its parent receives it, too: the parent needs the child for one more step.
+    """Ignore SIGTERM in a forked child if its parent also receives SIGTERM, and so needs the child for one more step.
 
-    Processes forked during :func:`~ringlet.train.resume` ignore it without this call, unless they replace the
-    handler, as the workers of PyTorch's ``DataLoader`` do: pass this function as its ``worker_init_fn``. SIGTERM to the
-    child alone has its previous effect.
+    Processes forked during :func:`~ringlet.train.resume` ignore SIGTERM without this call, unless they replace the
+    handler, as the workers of PyTorch's ``DataLoader`` do: pass this function as ``worker_init_fn`` of the DataLoader.
+    SIGTERM to the child alone has its previous effect.
 
     Parameters
     ----------

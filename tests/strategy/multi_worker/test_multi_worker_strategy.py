@@ -389,5 +389,8 @@ def test_an_argument_invalid_on_this_worker_only_is_refused_before_the_others_wa
         answer = [told, strategy.reduce("SUM", 1.0, axis=None)]
     """
     for told, total in two_by_two.run(program):
-        assert "float64[2] on replica 0 of this worker, float64[3] on replica 1. Use the same on all replicas." in told
+        assert (
+            "float64[2] on replica 0 of this worker, float64[3] on replica 1. Pass arrays of one shape and dtype."
+            in told
+        )
         assert total == 4.0

@@ -21,7 +21,7 @@ class MPIClusterResolver(SimpleClusterResolver):
     rpc_layer : str, optional
         Protocol prefix of addresses.
     environ : mapping of str to str, optional
-        The environment variables; by default, those of this process.
+        The environment to read; by default, the environment of this process.
 
     Examples
     --------

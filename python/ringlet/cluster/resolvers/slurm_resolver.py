@@ -198,7 +198,7 @@ def _tasks_on_hosts(environ: Mapping[str, str], tasks_per_node: int | dict[str, 
 
 def _count_gpus(environ: Mapping[str, str]) -> int:
     if _GPUS in environ:
-        return len(environ[_GPUS].split(","))  # an empty string counts as one, as in TensorFlow
+        return len(environ[_GPUS].split(","))  # an empty string counts as one GPU, as in TensorFlow
     program = shutil.which("nvidia-smi", path=environ.get("PATH", ""))
     if program is None:
         return 0

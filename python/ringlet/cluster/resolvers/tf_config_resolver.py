@@ -28,7 +28,7 @@ class TFConfigClusterResolver(TFConfigBaseResolver):
     environment : str, optional
         The environment in which the program runs.
     environ : mapping of str to str, optional
-        The environment variables; by default, those of this process.
+        The environment to read; by default, the environment of this process.
 
     Examples
     --------

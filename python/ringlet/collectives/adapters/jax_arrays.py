@@ -64,7 +64,7 @@ class JaxAdapter(ArrayAdapter):
         jax: Any = sys.modules["jax"]
         device = next(iter(like.devices())) if like.committed else None
         if array.dtype.name in _WIDE and array.dtype == like.dtype and not jax.config.jax_enable_x64:
-            # `like` was made with x64 enabled; without it device_put would truncate the values.
+            # `like` was created with x64 enabled; without x64, device_put would truncate the values.
             with jax.enable_x64(True):
                 return jax.device_put(array, device, may_alias=True)
         return jax.device_put(array, device, may_alias=True)

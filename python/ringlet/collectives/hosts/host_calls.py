@@ -203,7 +203,7 @@ class HostCalls:
             self._link.send(hosts, RESULT, frame, size)
 
     def _receive_bytes(self, places: Iterable[tuple[int, Array]]) -> None:
-        """Receive an array from each given host, in pieces; two pieces from each are in flight at a time."""
+        """Receive an array from each given host, in pieces; two pieces from each host are in flight at a time."""
         targets = [(host, _as_bytes(array)) for host, array in places]
         link = self._link
         longest = max((len(data) for _, data in targets), default=0)
@@ -221,7 +221,6 @@ class HostCalls:
             before = now
 
     def _scatter_here(self, rows: Array | None, counts: list[int]) -> Array:
-        """Distribute the leader's rows to the ranks of this host."""
         if self._num_local == 1:
             assert rows is not None
             return rows

@@ -135,7 +135,7 @@ class HostGroup:
         return self._adopt(self._translated(error, number))
 
     def _adopt(self, error: Exception) -> Exception:
-        if self._whole is not None and self._whole.failure is not None:  # that error names ranks of the whole group
+        if self._whole is not None and self._whole.failure is not None:  # its error numbers the whole group's ranks
             error = self._whole.first or error
         with self._lock:
             is_first = self._first is None

@@ -91,8 +91,6 @@ def join(
 
 
 class _HostShare:
-    """Resources that the members of one process share."""
-
     def __init__(self, group: HostGroup, link: HostLink, local: Any) -> None:
         self.connected: ConnectedGroup | None = local.connected
         self._group = group

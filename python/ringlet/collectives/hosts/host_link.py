@@ -262,7 +262,6 @@ class HostLink:
         self._exchanges = []  # otherwise `leave` would free the exchanges
 
     def _release_sent(self) -> None:
-        """Release the frames that have been sent."""
         unsent = []
         for requests, frame in self._sent:
             if self._have_been_sent(requests):

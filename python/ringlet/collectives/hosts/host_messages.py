@@ -1,7 +1,7 @@
 """Messages from rank to rank of a job over several hosts.
 
-A small message is sent at once, and stored on arrival. For a larger one, the sender sends an offer; when a receive on
-the target accepts it, the bytes follow, directly into the memory of that receive.
+A small message is sent at once, and stored on arrival. For a larger message, the sender sends an offer; when a receive
+on the target accepts the offer, the bytes follow, directly into the memory of that receive.
 """
 
 from __future__ import annotations
@@ -148,13 +148,13 @@ class HostInbox(Inbox):
 class MessageHub:
     """The messages of one process over a transport.
 
-    A thread moves them while a message is sent or a receive waits, because MPI moves bytes only while it is called.
+    A thread advances the messages while a send or a receive is pending, because MPI moves bytes only during its calls.
     """
 
     def __init__(self, transport: Transport) -> None:
         self.inboxes: WeakValueDictionary[int, HostInbox] = WeakValueDictionary()
         self._transport = transport
-        self._changed = threading.Condition()  # guards the members below
+        self._changed = threading.Condition()  # guards the attributes below
         self._numbers = itertools.count()
         self._offered: dict[int, _Offered] = {}
         self._transfers: list[_Transfer] = []
@@ -216,8 +216,8 @@ class MessageHub:
             unsent = {number: each for number, each in self._offered.items() if each.inbox is inbox}
             for number, each in unsent.items():
                 del self._offered[number]
-                with contextlib.suppress(PeerFailed):
-                    self._send_bytes(each._replace(data=memoryview(b"")), number)  # for a rank that accepts the offer
+                with contextlib.suppress(PeerFailed):  # a rank that accepts the offer later needs a message
+                    self._send_bytes(each._replace(data=memoryview(b"")), number)
             self._changed.wait_for(lambda: not is_sending(), _LAST_SECONDS)
         return [each.target for each in unsent.values()]
 
@@ -366,7 +366,7 @@ class MessageHub:
 
 
 def hub_of(transport: Transport) -> MessageHub:
-    """Return the messages over a transport."""
+    """Return the message hub of a transport, created on first use."""
     with transport.lock:
         transport.hub = transport.hub or MessageHub(transport)
     return transport.hub

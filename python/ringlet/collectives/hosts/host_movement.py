@@ -1,4 +1,4 @@
-"""Data movement over several hosts: the leaders exchange what the ranks of their hosts send."""
+"""Data movement over several hosts: the leaders exchange the data of the ranks of their hosts."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class HostMovement(HostCalls):
     def _move_from(
         self, home: int, arrays: Sequence[Array], shapes: Sequence[tuple[str, Sequence[int]]]
     ) -> list[Array]:
-        """Send the arrays of one leader to all others, which receive them in new memory."""
+        """Send the arrays of one leader to all other leaders, which receive them in new memory."""
         link = self._link
         received: list[Array] = []
         for number, (name, shape) in enumerate(shapes):
@@ -199,7 +199,7 @@ class HostMovement(HostCalls):
         return self._scatter_here(mine, counts)
 
     def _exchange_rows(self, text: str, array: Array, rows: Sequence[int]) -> Array:
-        """Send a block of rows from each rank to each rank."""
+
         table = np.array(rows, np.int64).reshape(1, -1)
         block: Array | None = array
         if self._num_local > 1:
@@ -255,7 +255,7 @@ def _dtype_of(name: str) -> np.dtype[Any]:
 
 
 def _stored(result: Array, out: Array | None) -> Array:
-    """Return a result, or copy it to the caller's output and return that."""
+    """Return a result, or copy it to the caller's output and return the output."""
     if out is None:
         return read_only(result)
     if out.shape != result.shape or out.dtype != result.dtype:

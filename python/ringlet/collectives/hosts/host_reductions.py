@@ -136,8 +136,8 @@ class HostReductions(HostCalls):
     def _small_of(self, arrays: Sequence[Array], op: int, outs: Sequence[Array] | None) -> _Small | None:
         """Return the prepared small all-reduce of one array; None if the array is large or an argument is unsuitable.
 
-        Ranks may choose differently, for example if one passes a view as `out`: `_all_reduce_small` sends the same
-        messages.
+        The result may be None on some ranks only, for example on a rank that passes a view as `out`: that rank runs
+        `_all_reduce_small`, which sends the same messages.
         """
         if len(arrays) != 1 or type(arrays[0]) is not np.ndarray or self._series is not None:
             return None

@@ -31,7 +31,7 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 END_TAG = 0  # tag of the last message of a process
 _PAUSE_SECONDS = 0.001
-# After a failure, the time for which a process that ends lets others read its last notice, which MPI drops with it.
+# Delay of a process's exit after a failure: other processes read its last notice, which MPI drops at the exit.
 _LAST_NOTICE_SECONDS = 0.3
 INSTALL = "pip install 'ringlet[mpi]'"
 

@@ -23,7 +23,7 @@ from ringlet.launcher.launch import launch
 from ringlet.tpu.units import format_bytes, format_seconds
 
 _SIZES = (8, 1 << 10, 32 << 10, 1 << 20, 8 << 20, 64 << 20)
-_DTYPES = ("float32", "float64", "int32", "int64")  # the sums that _is_right checks are exact in all of these
+_DTYPES = ("float32", "float64", "int32", "int64")  # exact for the sums that _is_right checks
 _ROUNDS, _ROUND_BYTES, _MOST_CALLS = 9, 1 << 22, 500
 
 _EPILOG = """\

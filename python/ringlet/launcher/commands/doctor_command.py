@@ -19,15 +19,15 @@ _NUM_ELEMENTS = 1 << 16  # large enough to be read from another process's memory
 _WIDTH = 110
 
 _EPILOG = """\
-Each line has a mark, what was found and what it means; the line below, if any,
-says what to do.
+Each line has a mark, a finding and its meaning; a line that begins with ->
+has the remedy.
 
   ok       nothing to do
   note     jobs run, but slower or without a feature
   problem  a job would fail
 
 Last, two processes start and add arrays. The exit status is 1 if there is a
-problem, else 0. Run it where the job runs: in the container or the batch job.
+problem, else 0. Run doctor where the job runs: in the container or batch job.
 """
 
 

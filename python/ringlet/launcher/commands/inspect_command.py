@@ -25,9 +25,9 @@ examples:
   ringlet inspect 8f0c2a6de15b9347     by the RINGLET_JOB_ID of its processes
   ringlet inspect logs/                files that ringlet run --log-dir has written
 
-Processes are not stopped or attached to. The exit status is 1 if ranks of one
-group have made different calls with the same number, 2 if nothing can be read,
-else 0.
+The command neither stops processes nor attaches to them. The exit status is 1
+if ranks of one group have made different calls with the same number, 2 if
+nothing can be read, else 0.
 """
 _COLUMNS = ("call", "ranks", "outcome", "time", "waiting", "last to call", "operation", "place")
 _MOST_PID_DIGITS = 8
@@ -36,7 +36,7 @@ _SUFFIX = ".recorder"
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The recorder of a process, as read once.
+    """A copy of a process's recorder.
 
     `at` is the time of the read, on the ``time.monotonic()`` clock of the process. `has_exited` is whether the process
     had exited by then; None for a file.
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="processes, a job, or files and folders; by default the running jobs are listed",
     )
     parser.add_argument("--last", metavar="N", default="10", help="calls to show of each group (%(default)s)")
-    parser.add_argument("--json", action="store_true", help="print all that is known as JSON")
+    parser.add_argument("--json", action="store_true", help="print all recorded data as JSON")
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -23,7 +23,7 @@ Status = Literal["ok", "note", "problem"]
 
 _GIB = 2**30
 _TOO_LITTLE_MEMORY_BYTES = 2**26
-# File descriptors that `ringlet run` needs for itself and for each worker; a limit below the third number is reported.
+# File descriptors that `ringlet run` needs for itself and for each worker, and the limit below which a note is shown.
 _LAUNCHER_FILES, _WORKER_FILES, _FEW_FILES = 15, 3, 256
 _OWN_THREADS = 4  # threads of each process of a job besides its BLAS threads; a job has one BLAS thread per core
 _SHARED_BYTES = 1 << 21
@@ -94,7 +94,7 @@ def _variables(facts: Facts) -> Line:
     from ringlet.observe.stall_reports import stall_seconds
     from ringlet.variable_names import NAMES, misspelt
 
-    # These raise an error if a value is invalid.
+    # Both calls raise an error if a value is invalid.
     default_timeout_seconds(facts.environ)
     stall_seconds(facts.environ)
     BlasLimiter(facts.environ, 1, tuple, ())

@@ -39,10 +39,11 @@ BLAS (OMP_NUM_THREADS and similar variables, unless they are set). Its output
 appears in whole lines that begin with [w0], [w1] and so on. Standard input is
 passed to worker 0, unless it is a terminal.
 
-When a worker fails, the others are stopped, and its traceback is shown last.
-The exit status is that of the worker that failed first, 128 + N if signal N
-ended it, and 2 if the command line is wrong. Ctrl-C is sent to all workers; a
-second one kills them. No process started by a worker outlives the job.
+When a worker fails, the other workers are stopped, and its traceback is shown
+last. The exit status is the status of the worker that failed first, 128 + N if
+signal N ended it, and 2 if the command line is wrong. Ctrl-C is sent to all
+workers; a second Ctrl-C kills them. No process started by a worker outlives the
+job.
 """
 
 
@@ -80,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all-tracebacks",
         action="store_true",
-        help="show the tracebacks of all failed workers; that of the first failure is still the last one",
+        help="show the tracebacks of all failed workers; the traceback of the first failure is shown last",
     )
     parser.add_argument(
         "--log-dir",

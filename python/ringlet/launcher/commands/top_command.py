@@ -33,7 +33,7 @@ examples:
   ringlet top 8f0c2a6de15b9347         by the RINGLET_JOB_ID of its processes
   ringlet top --once 4711              one table
 
-Rates are those of the last interval. The command ends with the job, or on
+Rates are for the last interval. The command ends with the job, or on
 Ctrl-C. The exit status is 2 if the job is not running at the start, else 0.
 """
 _HEAD = ("ranks", "pid", "runs/s", "calls/s", "bytes/s", "waiting", "memory", "now")

@@ -30,9 +30,9 @@ examples:
   ringlet tpu v5p-128 --all-reduce 2GiB --flops 4e12 --hbm-bytes 6GB --draw slice.svg
 
 On v4 and v5p a chip is one device, as on real slices; --no-megacore makes each
-of its two cores a device. Sizes are those of the full array, as 4096, 64MiB or
+of its two cores a device. Sizes are for the full array, such as 4096, 64MiB or
 1.5GB. Collectives run one after another, or concurrently with --at-once. Times
-are those of a model of the links, which docs/tpu.md describes.
+come from a model of the links, which docs/tpu.md describes.
 """
 
 

@@ -72,7 +72,7 @@ def map(  # shadows the built-in function on purpose
     Returns
     -------
     nested structure of array
-        The results of the batches, joined along axis 0. Errors are those of :meth:`Strategy.map`.
+        The results of the batches, joined along axis 0. The call raises the same errors as :meth:`Strategy.map`.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def map_batches(
     def work() -> None:
         nonlocal done
         run = replica_context()._run
-        if run is not None:  # set on this run only, so that other runs check nothing
+        if run is not None:  # patches this run only, so that other runs need no check
             vars(run).update(begin_collective=_refuse_collective, merge_call=_refuse_collective)
         while waiting and not (run is not None and run.is_stopping):
             try:
@@ -249,7 +249,7 @@ def _join(column: Sequence[Any], rows: int) -> Any:
 
 
 def _hint(rows: int, num_results: int) -> None:
-    """Warn once per process that the number of results suggests a function of single rows."""
+    """Warn, once per process, about a result whose size suggests that the function expects single rows."""
     global _has_hinted
     if not _has_hinted:
         _has_hinted = True

@@ -44,7 +44,7 @@ class CrossDeviceOps:
 
     algorithm = Algorithm.AUTO
 
-    # Whether SUM and MEAN are computed by the core, so that a strategy may call it directly.
+    # Whether the core computes SUM and MEAN, so that a strategy may call the core directly.
     _is_core = False
 
     def reduce(
@@ -222,7 +222,7 @@ class DirectAllReduce(CoreAllReduce):
 
 
 class RingAllReduce(CoreAllReduce):
-    """The direct algorithm in the order of a ring: the sum of each piece begins at a different replica.
+    """The direct algorithm in the order of a ring: the sum of each chunk begins at a different replica.
 
     Examples
     --------

@@ -54,7 +54,6 @@ class ExtendedBase(PlainNames):
 
     @property
     def _num_local_replicas(self) -> int:
-        """The number of replicas of this process."""
         return self._num_replicas_in_sync
 
     def _replicas_of_hosts(self) -> list[int]:

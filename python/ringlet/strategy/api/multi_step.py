@@ -36,7 +36,7 @@ class MultiStepContext:
 
     @property
     def last_step_outputs(self) -> dict[str, Any]:
-        """The outputs of the last step by name; those set with an operation are combined."""
+        """The outputs of the last step, by name; outputs set with a reduce op are combined over the replicas."""
         return self._last_step_outputs
 
     @property
@@ -83,13 +83,14 @@ class MultiStepContext:
         if op is None:
             raise ValueError(
                 f"set_last_step_output({name!r}, ...) was called by a replica without a reduce_op, which combines the "
-                "values of all replicas. Write reduce_op=ReduceOp.SUM or MEAN, or call it outside of the replicas"
+                "values of all replicas. Write reduce_op=ReduceOp.SUM or MEAN, or call the method outside of the "
+                "replicas"
             )
         replica: Any = mode
         replica.merge_call(lambda strategy, value: self._set_output(strategy, name, value, op), args=(output,))
 
     def set_non_tensor_output(self, name: str, output: Any) -> None:
-        """Store a value unchanged; if replicas call this, store a tuple of their values.
+        """Store a value unchanged; if replicas call this method, store a tuple of their values.
 
         Parameters
         ----------
@@ -117,7 +118,7 @@ class MultiStepContext:
         self._reduce_ops[name] = op
         if op is not None and strategy is not None:
             output = strategy.reduce(op, output, axis=None)
-        elif op is not None and isinstance(output, DistributedValues):  # otherwise the output of the only replica
+        elif op is not None and isinstance(output, DistributedValues):  # the only replica's output is bare
             output = reduce_components(op, output, 1)
         self._last_step_outputs[name] = output
 

@@ -258,7 +258,6 @@ class VariableUpdates(ExtendedBase):
     # --- hooks --------------------------------------------------------------------------------------------------------
 
     def _first_value(self, request: Any) -> Any:
-        """Return the initial value of a new variable."""
         return request.first_value()
 
     def _create_variable(self, request: Any) -> Any:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-# Types that are converted to arrays here, which is cheaper than the general path.
+# Types that this module converts to arrays itself, which is cheaper than the general path.
 NUMBER_TYPES = frozenset({bool, int, float, np.float32, np.float64, np.int32, np.int64})
 
 _OPS = {ReduceOp.SUM: Op.SUM, ReduceOp.MEAN: Op.MEAN}

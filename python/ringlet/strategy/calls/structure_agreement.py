@@ -10,7 +10,7 @@ from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.errors import CollectiveMismatchError
 from ringlet.values.regroup import LEAF_TYPES
 
-# The shape of a leaf.
+# The structure of a single leaf.
 LEAF = nest.flatten(0)[1]
 
 
@@ -52,8 +52,8 @@ class Shapes:
 
     A collective combines the arrays of flattened structures by their position, and cannot distinguish ``{"w": x}`` from
     ``{"b": x}``. So every replica records its structure before a call, and compares it with replica 0's structure
-    afterwards. Replica 0 has recorded its structure by then, because the call has returned, and it waits for the others
-    in its next call at the latest. Two slots for each replica, used alternately, are therefore enough.
+    afterwards. Replica 0 has recorded its structure by then, because the call has returned, and waits for the other
+    replicas in its next call at the latest. Two slots for each replica, used alternately, are therefore enough.
     """
 
     __slots__ = ("_calls", "_next_slots", "_slots")
@@ -96,7 +96,7 @@ class Shapes:
 
 
 def describe_shape(shape: Any) -> str:
-    """Return the data that :meth:`Shapes.compare` compares, as text: paths, and array types other than NumPy's."""
+    """Format the properties that :meth:`Shapes.compare` compares: paths, and array types other than NumPy's."""
     return ", ".join(map(str, shape.paths()))
 
 

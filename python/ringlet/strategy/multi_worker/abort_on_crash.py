@@ -1,4 +1,4 @@
-"""Report of the uncaught exception that ends a worker: the other workers raise an error that names it."""
+"""Report of an uncaught exception to the other workers, which raise an error that describes the exception."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def _checked(column: Column) -> Column:
         if array.shape != first.shape or array.dtype != first.dtype:
             raise InvalidArgumentError(
                 f"the arrays to reduce differ in shape or dtype: {first.dtype}{list(first.shape)} on replica 0 of this "
-                f"worker, {array.dtype}{list(array.shape)} on replica {replica}. Use the same on all replicas."
+                f"worker, {array.dtype}{list(array.shape)} on replica {replica}. Pass arrays of one shape and dtype."
             )
     return [array if kind_of(leaf) is None else leaf for leaf, array in zip(column, arrays, strict=True)]
 
@@ -128,7 +128,7 @@ def text_from_bytes(data: bytes) -> NDArray[Any]:
 
 
 def first_value_of_chief(workers: WorkerGroup, request: Any) -> NDArray[Any]:
-    """Return the first worker's initial value on all workers; if one worker fails, others raise CollectiveAborted."""
+    """Return the first worker's initial value on all workers; if a worker fails, others raise CollectiveAborted."""
     value = problem = None
     try:
         value = request.first_value()

@@ -35,8 +35,8 @@ _LONGEST_PAUSE_SECONDS = 0.5
 class WorkerShapes(Shapes):
     """The structures that replicas of several processes pass to their collectives.
 
-    Within a process, structures are compared at every call. Between processes, only a new structure is compared, by a
-    barrier whose name contains it: the names differ if another process has a different one.
+    Within a process, structures are compared at every call. Between processes, only a new structure is compared: the
+    replicas enter a barrier whose name describes the structure, and different names are a mismatch.
     """
 
     __slots__ = ("_workers",)
@@ -112,8 +112,8 @@ class WorkerRun(ReplicaRun):
 
     Takes the arguments of :class:`ReplicaRun`. The replicas of this process have a separate group for ``merge_call``,
     from which a replica departs when it ends. It cannot depart from the group of all replicas, which outlives this run.
-    Instead, a replica that ends checks whether another one in this process waits for it in a call of that group. In
-    that case it aborts the group, because the call could never complete.
+    Instead, a replica that ends aborts that group if another replica of this process waits for it in a call, because
+    the call could never complete.
     """
 
     def __init__(
@@ -255,7 +255,7 @@ class WorkerRun(ReplicaRun):
         )
 
     def _raise_failure(self) -> NoReturn:
-        # All replicas report the same failure of the group with different texts: keep one of each class.
+        # All replicas report the same failure of the group with different texts: keep one error of each class.
         reported: set[type[BaseException]] = set()
         for replica, error in sorted(self._failures.items()):
             self.workers.annotate(error)

@@ -54,7 +54,7 @@ class MultiWorkerMirroredExtended(MirroredExtended):
         if not spec and cluster_resolver is not None and type(resolver) is TFConfigClusterResolver:
             warn_if_alone(
                 "MultiWorkerMirroredStrategy(TFConfigClusterResolver())",
-                "To join the others, omit the resolver: this one reads TF_CONFIG only",
+                "To join the other workers, omit the resolver: TFConfigClusterResolver reads TF_CONFIG only",
             )
         job: Any = "localhost"
         index: Any = 0
@@ -76,7 +76,7 @@ class MultiWorkerMirroredExtended(MirroredExtended):
         self._workers = _worker_group(spec, job, index, count, options)
         if self._workers is not None:
             register_workers(self._workers)
-            # Replicas of all workers share the cores of the machine; `_run_replicas` counts those of this worker.
+            # Replicas of all workers share the cores of the machine; `_run_replicas` adds the replicas of this worker.
             self._num_sharing = self._num_replicas_in_sync - (count if count > 1 else 0)
 
     # --- properties ---------------------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ class MultiWorkerMirroredExtended(MirroredExtended):
 
 
 def _worker_group(spec: Any, job: Any, index: Any, count: int, options: CommunicationOptions) -> WorkerGroup | None:
-    """Return the group of the workers of a cluster; None if there is only one."""
+    """Return the group of the workers of a cluster; None if there is only one worker."""
     if not spec.as_dict() or worker_count(spec, job) < 2:
         return None
     jobs = tuple(sorted((name, tuple(map(str, tasks))) for name, tasks in spec.as_dict().items()))

@@ -37,7 +37,7 @@ class MultiWorkerMirroredStrategy(Strategy):
     -----
     A worker has one replica, or the number set by ``RINGLET_NUM_DEVICES`` or :func:`ringlet.set_logical_devices`; all
     workers have the same number. All workers make the same calls in the same order. If a worker is lost, or ends with
-    an uncaught exception, all others raise an error that names it, and the strategy is unusable in every process.
+    an uncaught exception, all other workers raise an error that names it, and the strategy is unusable everywhere.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class MultiWorkerMirroredStrategy(Strategy):
         cluster_resolver: ClusterResolver | None = None,
         communication_options: CommunicationOptions | None = None,
     ) -> None:
-        # Imported here because all programs load the name of this class.
+        # Imported here so that importing the class does not load its implementation.
         from ringlet.strategy.multi_worker.multi_worker_extended import MultiWorkerMirroredExtended
 
         options = CommunicationOptions() if communication_options is None else communication_options

@@ -84,7 +84,7 @@ class WorkerGroup:
         self._compared: list[dict[Any, None]] = [{} for _ in range(cluster.num_local)]
         # For each replica, the number of its internal calls, such as those of the handshake.
         self._num_uncounted = [0] * cluster.num_local
-        # Replicas that must synchronize with all others before their next call.
+        # Replicas that must synchronize with all other replicas before their next call.
         self._to_resume: set[int] = set()
 
     @property
@@ -117,7 +117,7 @@ class WorkerGroup:
         return result
 
     def exchange(self, data: bytes, what: str = "") -> list[bytes]:
-        """Return the data of every worker, in worker order; errors about mismatched calls contain `what`."""
+        """Return the data of all workers, in worker order; errors about mismatched calls contain `what`."""
         mine = np.frombuffer(join_frames([data]), np.uint8)
 
         def call(local: int, member: Member) -> Array:
@@ -270,7 +270,7 @@ class WorkerGroup:
         return isinstance(error, _OF_THE_CORE) or (is_call and error.args[0].startswith(self.failure))
 
     def as_in_errors(self, report: str) -> str:
-        """Translate a report of a long wait as an error, if it is about a call that this group makes now."""
+        """Translate a report of a long wait in the same way as errors, if it concerns a current call of this group."""
         waiting = _WAITING.search(report)
         if waiting is None or not self.single_thread._holder:
             return report

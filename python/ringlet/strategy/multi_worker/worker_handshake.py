@@ -132,7 +132,7 @@ def _configuration(cluster: Cluster) -> str:
 
 
 def run_command(cluster: Cluster) -> str:
-    """Return the command that starts all workers on this machine; in a notebook and its workers, the call."""
+    """Return the command that starts all workers on this machine, or in a notebook the call of `ringlet.launch`."""
     if _is_notebook():
         replicas = f", replicas={cluster.num_local}" if cluster.num_local > 1 else ""
         return f"ringlet.launch(function, {cluster.num_workers}{replicas})"
@@ -211,7 +211,7 @@ def _log_long_wait(cluster: Cluster, wait: Callable[[], Member]) -> Member:
 
 
 def _facts(cluster: Cluster, member: Member) -> list[dict[str, Any]]:
-    """Exchange the properties that must match, and return each worker's properties."""
+    """Exchange and return the properties that must match, for each worker."""
     script, content = script_of_process()
     mine = {
         "cluster": [cluster.digest(), str(cluster.jobs)[:_MOST_SPEC_CHARACTERS]],

@@ -31,10 +31,10 @@ from ringlet.values.variables.table_storage import TableForm, TableStorage, new_
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-# A message, and the reply that it holds.
+# A message, and the reply decoded from it.
 _Answer: TypeAlias = tuple[Message, tuple[Any, ...]]
 
-# Free file descriptors for a new table: one in the message, one to keep, and some for other threads.
+# Free file descriptors required to create a table: two for the table, and a reserve for other threads.
 _SPARE_FILES = 8
 
 
@@ -74,7 +74,7 @@ class RemoteTable:
 
 
 class ParameterServers:
-    """Creates tables on the parameter servers of a cluster, and accesses those of other hosts; thread-safe.
+    """Creates tables on the parameter servers of a cluster, and accesses tables on other hosts; thread-safe.
 
     No other object communicates with the servers.
     """
@@ -82,7 +82,7 @@ class ParameterServers:
     def __init__(self, tasks: Any) -> None:
         self.tasks = tasks
         self._loss: tuple[str, int, str] | None = None
-        # Held during a request and its reply.
+        # One lock for each parameter server, held from a request to its reply.
         self._locks = [threading.Lock() for _ in tasks.ps]
         # For each parameter server, the keys of tables whose variables were freed; appended by finalizers.
         self._freed: list[collections.deque[int]] = [collections.deque() for _ in tasks.ps]
@@ -98,7 +98,7 @@ class ParameterServers:
         return None if self._loss is None else PSUnavailableError(*self._loss)
 
     def create(self, index: int, form: TableForm, array_type: type[Any]) -> TableStorage:
-        """Create a table of zeros on a server; its memory lives as long as the result or another mapping of it.
+        """Create a table of zeros on a server; its memory is freed once no process maps it.
 
         Raises PSUnavailableError if any server has exited, and FailedPreconditionError if the cluster was stopped.
         """
@@ -131,7 +131,7 @@ class ParameterServers:
         if (lost := self.lost) is not None:
             raise lost
         message, _ = self._locked(index, self._ask_for_table, index, key, form)
-        if not message.descriptors:  # on another host
+        if not message.descriptors:  # the parameter server is on another host
             return None
         (descriptor,) = message.descriptors
         try:

@@ -22,7 +22,7 @@ from ringlet.strategy.api.one_device_strategy import OneDeviceExtended
 from ringlet.strategy.api.strategy import Strategy
 from ringlet.values.variables.variable_spec import VariableRequest
 
-# Modules for clusters and variables on servers are imported in functions: all programs load the name of this class.
+# Modules of clusters and servers are imported in functions, so that importing the class does not load them.
 if TYPE_CHECKING:
     from ringlet.cluster import ClusterResolver
     from ringlet.data import InputContext

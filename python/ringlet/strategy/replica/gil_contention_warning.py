@@ -19,7 +19,7 @@ HAS_INTERPRETER_LOCK = getattr(sys, "_is_gil_enabled", lambda: True)()
 SLOW_SECONDS = 0.02
 # Number of consecutive slow steps on about one core after which the warning is logged.
 STEPS_BEFORE_WARNING = 5
-# Range of CPU seconds per second of a process whose threads contend for the lock; a process that uses less waits for
+# Range of CPU seconds per second of a process whose threads contend for the GIL; below it, the threads wait for
 # something else.
 ONE_CORE = (0.8, 1.25)
 

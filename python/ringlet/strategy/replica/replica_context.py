@@ -83,7 +83,7 @@ class ReplicaContext(context.Mode):
 
     strategy: Strategy
     local_replica_id: int
-    """The index of this replica among those of this process."""
+    """The index of this replica among the replicas of this process."""
 
     def __init__(self, strategy: Strategy, replica_id_in_sync_group: Any) -> None:
         super().__init__(strategy, 0)
@@ -168,7 +168,7 @@ class ReplicaContext(context.Mode):
         Raises
         ------
         CollectiveMismatchError
-            On all replicas, if they did not make the same call; the message lists the call of each. If only the
+            On all replicas, if they did not make the same call; the message lists the calls. If only the
             structures differ, on the replicas whose structure differs from replica 0's.
         CollectiveAborted
             If another replica raised an exception.

@@ -106,7 +106,7 @@ _timer = _Timer()
 
 
 def call_later(seconds: float, action: Callable[[], None]) -> None:
-    """Schedule a call in another thread; it must be fast and not raise, because it delays all other deadlines."""
+    """Schedule a call in another thread; `action` must be fast and not raise, because it delays other deadlines."""
     _timer.add(time.monotonic() + seconds, action)
 
 

@@ -80,7 +80,7 @@ class TPUExtended(MirroredExtended):
 
     @property
     def logical_device_group(self) -> DeviceGroup:
-        """The logical devices on which tensors are laid out: those of the current replica, or else of the first."""
+        """The logical devices for tensor layouts: of the current replica or, elsewhere, of the first replica."""
         mode = context.current()
         replica = 0 if mode is None else mode.local_replica_id or mode.update_replica_id or 0
         if replica not in self._groups:
@@ -363,7 +363,6 @@ def _tpu_devices(devices: Sequence[Any], assignment: DeviceAssignment | None) ->
 
 
 def _job_of(device: str) -> str:
-    """Return the job in a device name, or "localhost"."""
     named = re.search("/job:([^/]+)", device)
     return named[1] if named else "localhost"
 

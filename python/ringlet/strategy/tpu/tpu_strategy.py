@@ -118,7 +118,7 @@ class TPUStrategy(TPUStrategyBase):
         -------
         ShardedArray
             Its ``shards`` are the tiles in row-major order, one for each logical device. NumPy functions and operators
-            are applied to it tile by tile.
+            work tile by tile.
 
         Raises
         ------
@@ -226,7 +226,7 @@ class ExperimentalTPUStrategy(TPUStrategyBase):
 
 
 def _extended(*args: Any, **kwargs: Any) -> TPUExtended:
-    # Imported here because all programs load the names of the classes.
+    # Imported here so that importing the classes does not load their implementation.
     from ringlet.strategy.tpu.tpu_extended import TPUExtended
 
     extended = TPUExtended(*args, **kwargs)
@@ -249,7 +249,7 @@ def check_run_arguments(fn: Callable[..., Any], args: Any, kwargs: Mapping[str, 
         return
     code = getattr(fn, "__code__", None)
     if code is not None and not code.co_flags & _HAS_STAR and not code.co_posonlyargcount:
-        # The usual case; the first argument of a method is bound.
+        # The first argument of a method is bound.
         count = code.co_argcount - hasattr(fn, "__self__")
         if len(args) > count:
             raise _too_many(fn, len(args), count)

@@ -22,7 +22,7 @@ def has_workers(num_hosts: int) -> bool:
 
 
 class TPUWorkersExtended(TPUExtended, MultiWorkerMirroredExtended):
-    """Implementation of :class:`TPUStrategy` by one worker; its devices are those of its host."""
+    """Implementation of :class:`TPUStrategy` by one worker, which has the devices of its host."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         TPUExtended.__init__(self, *args, **kwargs)
