@@ -293,9 +293,9 @@ def test_a_file_that_is_cut_anywhere_is_an_error_that_names_it(data):
         # offset, byte, words of the error
         (0, b"X", "not a recorder file"),
         (8, b"\1", "has version 1 of the recorder's format, but this installation reads version 2"),
-        (13, b"\1", "the sizes in its header do not match"),
-        (17, b"\1", "the sizes in its header do not match"),
-        (57, b"\2", "the sizes in its header do not match"),
+        (13, b"\1", "the sizes in its header contradict each other"),
+        (17, b"\1", "the sizes in its header contradict each other"),
+        (57, b"\2", "the sizes in its header contradict each other"),
         (FIRST_RECORD + 24, b"\x63", "contains an operation that does not exist"),
     ],
 )

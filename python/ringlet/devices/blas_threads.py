@@ -35,7 +35,7 @@ _SUFFIXES = ("", "64_", "_64")
 
 @dataclass(frozen=True)
 class BlasLibrary:
-    """Functions that read and set the threads of a BLAS library, or of the calling thread only (`is_per_thread`)."""
+    """Getter and setter of a BLAS library's number of threads, or of the calling thread's (`is_per_thread`)."""
 
     get_threads: Callable[[], int]
     set_threads: Callable[[int], Any]

@@ -278,7 +278,7 @@ class _Header(NamedTuple):
         sizes = (head.rings_offset, head.ring_bytes)
         expected = (_HEADER.size + _PLACES_BYTES, head.ring_header_bytes + records_bytes)
         if head.num_rings > head.most_rings or sizes != expected:
-            raise DataLossError(f"{source} is damaged: the sizes in its header do not match", source)
+            raise DataLossError(f"{source} is damaged: the sizes in its header contradict each other", source)
         return head
 
 

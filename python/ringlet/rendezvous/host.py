@@ -19,7 +19,7 @@ from ringlet.rendezvous.messages import Message, Unreadable, receive, send
 from ringlet.rendezvous.peer_sockets import PeerSockets, WaitingProcess
 from ringlet.rendezvous.rendezvous_errors import missing_text
 
-# Maximum time for which a host refuses later connections, after a process expected a different number of ranks.
+# Maximum time for which a host refuses processes that connect after the rendezvous has failed.
 _REFUSAL_SECONDS = 1.0
 
 

@@ -95,7 +95,7 @@ class LateArrivals:
         handshake = client.handshake
         for _, identity in self._members:
             if identity.is_same_process(handshake.identity):
-                # A member is already starting the next group of this name; this process will release the name soon.
+                # If another process retries, this process has probably closed the group of this name in the meantime.
                 reason = (
                     f"{identity} is already in a group of this name, which {self._ours.identity} has not closed: close "
                     "that group in every process before creating another group of this name, or use another name."

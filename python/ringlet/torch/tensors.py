@@ -68,8 +68,8 @@ def checked(tensors: Sequence[Any], call: str) -> list[Any]:
             )
         if tensor.layout is not torch.strided:
             raise InvalidArgumentError(
-                f"{call} got a tensor of layout {tensor.layout}: the ringlet backend moves strided tensors, and sums "
-                "sparse_coo tensors in all_reduce. Pass x.to_dense()."
+                f"{call} got a tensor of layout {tensor.layout}: the ringlet backend supports strided tensors, "
+                "and sparse_coo tensors in all_reduce with SUM. Pass x.to_dense()."
             )
         if tensor.is_quantized:
             raise InvalidArgumentError(f"{call} got a quantized tensor: pass x.int_repr(), or x.dequantize().")

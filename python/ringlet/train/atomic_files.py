@@ -195,9 +195,9 @@ def locked(folder: str, timeout_seconds: float = _LOCK_SECONDS) -> Iterator[None
     while (descriptor := _try_lock(folder)) is None:
         if time.monotonic() > deadline:
             raise DeadlineExceededError(
-                f"another program has held the lock of the folder {folder} for {timeout_seconds:g} s, but it is "
-                "normally held for milliseconds: check whether that program is stopped (Ctrl-Z, or a debugger), and "
-                "resume or end it"
+                f"another process or thread has held the lock of the folder {folder} for {timeout_seconds:g} s, but "
+                "normally it is held for milliseconds: check whether its process is stopped (Ctrl-Z, or a debugger), "
+                "and resume or end it"
             )
         time.sleep(_POLL_SECONDS)
     _held.folders.append(place)

@@ -42,13 +42,13 @@ _MOST_IN_TREE = 4096
 
 
 def name_of(path: Path) -> str:
-    """Return the name of a path. As in TensorFlow's files, ``/`` separates keys, and is escaped as ``.S`` in them."""
+    """Return the keys of a path joined by ``/``; in a key, ``/`` is written ``.S``, as in TensorFlow's files."""
     parts = [str(part).replace("/", ".S") for part in path]
     return "/".join(parts).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def refuse_depth(path: Path) -> None:
-    """Raise a ValueError if a path is nested too deeply, as in an object that contains itself."""
+    """Raise a ValueError if a path has too many keys, as in an object that contains itself."""
     if len(path) > MOST_LEVELS:
         raise ValueError(
             f"{name_of(path[:3])}/... is nested more than {MOST_LEVELS} levels deep, possibly because it contains "

@@ -68,10 +68,10 @@ class TerminationConfig:
 
 
 class _SignalLog:
-    """The numbers of the signals that this process received, in memory that forked children can read.
+    """Log of the signal numbers that this process received, in memory shared with forked children.
 
-    Python's C handler writes them, even while the main thread is in a long call to a library. Byte 0 is 1 while there
-    is a notice.
+    Normally Python's C handler writes it, so that a signal is logged even during a long call to a library. Byte 0 is 1
+    while at least one TerminationNotice is open.
     """
 
     def __init__(self) -> None:

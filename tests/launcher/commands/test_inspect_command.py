@@ -198,7 +198,10 @@ def test_a_process_that_has_exited_is_marked():
     [
         # subject, words of the error
         ("99999999", "no process has the pid 99999999"),
-        ("8f0c2a6de15b9347", "is neither a pid, nor a file, nor the RINGLET_JOB_ID of a running process of this user"),
+        (
+            "8f0c2a6de15b9347",
+            "is neither a pid, nor a file or folder, nor the RINGLET_JOB_ID of a running process of this user",
+        ),
         (__file__, "is not a recorder file: it does not begin with RNGLTREC"),
         (str(Path(__file__).parent), "contains no file *.recorder"),
     ],

@@ -115,7 +115,7 @@ def test_rich_draws_the_table_if_it_is_installed(job, capsys, monkeypatch):
     [
         # arguments, words of the error
         (["99999999"], "no process has the pid 99999999"),
-        (["8f0c2a6de15b9347"], "is neither a pid, nor a file, nor the RINGLET_JOB_ID of a running process"),
+        (["8f0c2a6de15b9347"], "is neither a pid, nor a file or folder, nor the RINGLET_JOB_ID of a running process"),
         ([__file__], f"{__file__} is a file: ringlet inspect {__file__} shows it"),
         (["1", "--interval", "0"], "--interval must be a positive number of seconds, got 0.0"),
         (["1", "--interval", "nan"], "--interval must be a positive number of seconds, got nan"),

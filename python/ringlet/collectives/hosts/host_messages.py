@@ -345,7 +345,7 @@ class MessageHub:
         self._transfers.append(_Transfer(request, data, lambda count: None))
 
     def _send_bytes(self, offered: _Offered, number: int) -> None:
-        """Send the offered bytes; `data` is empty if this rank leaves before the offer was accepted."""
+        """Send the bytes of an offer; no bytes if this rank leaves before the offer is accepted."""
         inbox, target, data, done = offered
 
         def finish(count: int | None) -> None:

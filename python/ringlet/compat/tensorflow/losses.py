@@ -253,7 +253,7 @@ def mean_error(y_true: Any, y_pred: Any, error: Any = np.square) -> Any:
 
 def _with_axis(y_pred: Array) -> Array:
     if not y_pred.ndim:
-        raise InvalidArgumentError("y_pred of shape () needs at least one dimension: write [prediction]")
+        raise InvalidArgumentError("y_pred has shape (), expected at least one dimension: pass [prediction]")
     return y_pred
 
 

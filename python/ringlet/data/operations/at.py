@@ -139,7 +139,7 @@ def _of_input(node: Any, number: int) -> Nest:
 
 Finder = Callable[[Any, int], Nest]
 
-# Operations that yield one element for each element of the input.
+# Operations whose input checks the index.
 _DELEGATES: dict[type[Node], Finder] = {
     AssertCardinality: _of_input,
     Cache: _of_cache,
@@ -148,7 +148,7 @@ _DELEGATES: dict[type[Node], Finder] = {
     WithOptions: _of_input,
 }
 
-# Operations that map an element number to an element number of the input.
+# Operations whose index `_element` first checks against their own cardinality.
 _FINDERS: dict[type[Node], Finder] = {
     Batch: _of_batch,
     Concatenate: _of_concatenate,

@@ -99,7 +99,8 @@ def read_subject(subject: str) -> Iterator[Snapshot]:
         found = list(_read_memories(_memories(), job=subject))
         if not found:
             raise CommandError(
-                f"{subject!r} is neither a pid, nor a file, nor the RINGLET_JOB_ID of a running process of this user"
+                f"{subject!r} is neither a pid, nor a file or folder, nor the RINGLET_JOB_ID of a running process of "
+                "this user"
             )
         yield from found
 

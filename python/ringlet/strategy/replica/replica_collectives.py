@@ -55,7 +55,7 @@ def all_reduce_leaves(
             results = member.all_reduce_many(leaves, as_op(op), algorithm=run.ops.algorithm, outs=outs)
             shapes.compare(replica, shape)
             return results
-        except InvalidArgumentError:  # raised before any other rank took part in the call
+        except InvalidArgumentError:  # raised before this rank entered the call, so that it may retry
             if outs is not None or not _has_slices(leaves):
                 raise
         except CollectiveMismatchError as error:

@@ -34,7 +34,8 @@ def groups_of(num_replicas: int, num_cores: int, axis: str, groups: Any = None) 
 def _checked(groups: Sequence[Sequence[int]], num_devices: int) -> IntArray:
     lengths = sorted({len(group) for group in groups})
     if len(lengths) != 1 or lengths[0] == 0:
-        raise ValueError(f"groups have {lengths or 'no'} members: all groups must have the same number, at least one")
+        sizes = f"groups of {' and '.join(map(str, lengths))} devices" if lengths else "no groups"
+        raise ValueError(f"expected one or more groups of equally many devices, at least one each, got {sizes}")
     found = np.asarray(groups)
     if found.ndim != 2 or found.dtype.kind not in "iu":
         raise ValueError(

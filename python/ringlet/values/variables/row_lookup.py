@@ -53,7 +53,7 @@ class SparseReader(NDArrayProtocol):
 
 
 class RowReader(SparseReader):
-    """Base class of variables that read rows without reading the whole value."""
+    """Base class of variables whose rows can be read without the rest of the value."""
 
     dtype: Any
 
