@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from ringlet.errors import GatherError
 from ringlet.sharding import Mesh, Sharding, explain, mode, shard, strict
 from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.layout import WHOLE, Cut, Layout
+from ringlet.sharding.memory_modes import current_mode
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.testing import run_on_ranks
 from tests.values.test_notebook_repr import Table
@@ -144,13 +146,36 @@ def test_dlpack_gives_memory_that_one_device_has():
     x = shard(VALUES.copy(), ONE)
     assert np.shares_memory(np.from_dlpack(x), x.shards[0])
     assert x.__dlpack_device__() == (1, 0)
-    with pytest.raises(BufferError, match="pass its tiles"):
-        shard(VALUES, TILES).__dlpack__(copy=False)
-    with explain() as report:
-        assert not np.shares_memory(np.from_dlpack(shard(VALUES, TILES)), VALUES)
-    assert report.counts == {"gather": 1}
     tiles = [np.from_dlpack(tile) for tile in shard(VALUES, TILES).shards]
     assert tiles[5].tolist() == [[16, 17], [22, 23]]
+
+
+@pytest.mark.parametrize("sharding", [TILES, COPIES])
+def test_dlpack_copies_only_where_devices_do_not_share_memory(sharding):
+    x = shard(VALUES.copy(), sharding)
+    is_shared = current_mode() == "shared"
+    for copied in (None, True):
+        assert x.__dlpack__(copy=copied) is not None
+    if is_shared:
+        assert x.__dlpack__(copy=False) is not None
+    else:
+        with pytest.raises(BufferError, match="pass its tiles" if sharding is TILES else "readonly"):
+            x.__dlpack__(copy=False)
+    with explain() as report:
+        found = np.from_dlpack(x)
+    assert report.counts == ({"gather": 1} if sharding is TILES else {})
+    if is_shared or sharding is TILES:  # NumPy before 2.1 copies what is read-only
+        assert np.shares_memory(found, x.shards[0]) == is_shared
+    np.testing.assert_array_equal(found, VALUES)
+    with strict(), pytest.raises(GatherError) if sharding is TILES else nullcontext():
+        np.from_dlpack(x)
+
+
+def test_dlpack_does_not_let_a_value_be_written():
+    x = shard(VALUES.copy(), ONE)
+    with pytest.raises(BufferError, match="readonly"):
+        x[1:].__dlpack__(copy=False)
+    assert x[1:].__dlpack__() is not None
 
 
 def test_torch_shares_the_memory_of_a_tile():

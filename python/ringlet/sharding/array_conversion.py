@@ -111,30 +111,40 @@ class Conversions:
     def _is_in_one_place(self: Any) -> bool:
         return bool(self._layout.is_replicated or len(self._layout.holders) == 1)
 
-    # Consumers of DLPack share memory if one device holds all values; otherwise they get a copy, if they accept copies.
+    # Consumers of DLPack share memory if one block has all values; otherwise they get a copy, if they accept copies.
 
     def __dlpack__(
         self: Any, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
     ) -> Any:
+        from ringlet.sharding.execution.gather_fallback import record_gather
+
         given = {"stream": stream, "max_version": max_version, "dl_device": dl_device}
         options = {name: value for name, value in given.items() if value is not None}
         if not copy:
+            x = self._materialized()
             try:
-                return self._shared_memory().__dlpack__(**options)
-            except BufferError:  # the array is tiled, or its memory is read-only because several devices hold it
+                capsule = x._shared_memory().__dlpack__(**options)
+            except BufferError:  # the tiles are not in one block, or the consumer does not know of read-only memory
                 if copy is not None:
                     raise
+            else:
+                if not x._is_in_one_place():
+                    record_gather("np.from_dlpack", x, is_asked_for=True)
+                return capsule
         return np.array(self.numpy() if copy else np.asarray(self)).__dlpack__(**options)
 
     def __dlpack_device__(self: Any) -> tuple[int, int]:
         return 1, 0  # DLPack's code for host memory
 
     def _shared_memory(self: Any) -> Array:
-        x = self._materialized()
-        shards: list[Array] = x.shards if x._is_in_one_place() else []
+        if self._whole is not None and self._group.member is None:
+            memory: Array = self._whole.view()
+            memory.flags.writeable &= not self._is_view
+            return memory
+        shards: list[Array] = self.shards if self._is_in_one_place() else []
         if not shards:
             raise BufferError(
-                f"an array with sharding {x.sharding} is not in one block of memory: pass its tiles, array.shards, "
+                f"an array with sharding {self.sharding} is not in one block of memory: pass its tiles, array.shards, "
                 "one by one, or omit copy=False"
             )
         return shards[0]

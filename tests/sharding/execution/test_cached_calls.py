@@ -16,6 +16,12 @@ MESH = Mesh({"x": 4, "y": 2})
 VALUES = np.random.default_rng(0).standard_normal((8, 12))
 VALUES[0, :3] = -0.0, np.inf, np.nan
 
+
+def combined(x):
+    str(x)  # reads the values
+    return x
+
+
 CALLS = {
     "sum": lambda x: x.sum(),
     "sum of rows": lambda x: x.sum(axis=1),
@@ -33,6 +39,11 @@ CALLS = {
     "tensordot": lambda x: np.tensordot(x, x + 1),
     "matvec": lambda x: x @ x[0],
     "vector product": lambda x: x[:, 3] @ x[:, 4],
+    "product of a product": lambda x: x[:, 3] @ (x @ x[0]),
+    "product of a combined product": lambda x: x[:, 3] @ combined(x @ x[0]),
+    "copy": np.copy,
+    "zeros": np.zeros_like,
+    "ones": lambda x: np.ones_like(x[:, ::2]),
     "where": lambda x: np.where(x > 0, x, 2.5),
     "roll": lambda x: np.roll(x, (1, -2), (0, 1)),
     "clip": lambda x: np.clip(x, 0.0, 1.0),
@@ -64,7 +75,10 @@ def test_a_kept_call_has_the_bits_of_a_full_one(name, spec):
         assert np.signbit(made._gathered()).tolist() == np.signbit(expected._gathered()).tolist()
 
 
-PLANNED_ONCE = "sum,where,roll,transpose,transpose of a column,matvec,vdot,dot,inner,einsum,tensordot"
+PLANNED_ONCE = (
+    "sum,where,roll,transpose,transpose of a column,matvec,vdot,dot,inner,einsum,tensordot,zeros,ones,"
+    "product of a product,product of a combined product"
+)
 
 
 @pytest.mark.parametrize("name", PLANNED_ONCE.split(","))
@@ -75,8 +89,9 @@ def test_later_calls_plan_nothing(name, monkeypatch):
     def refuse(*args, **kwargs):
         raise AssertionError("planned again")
 
-    for module in ("tile_execution.apply", "array_function_table.recorded_as_one"):
-        monkeypatch.setattr(f"ringlet.sharding.execution.{module}", refuse)
+    for module in ("execution.tile_execution.apply", "execution.array_function_table.recorded_as_one"):
+        monkeypatch.setattr(f"ringlet.sharding.{module}", refuse)
+    monkeypatch.setattr("ringlet.sharding.products.contraction.apply", refuse)
     CALLS[name](x)
 
 

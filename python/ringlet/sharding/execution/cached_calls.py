@@ -22,8 +22,8 @@ from ringlet.sharding.layout.layout import Array, Layout
 from ringlet.sharding.memory_modes import current_mode
 from ringlet.sharding.sharded_array import ShardedArray
 
-_NAMES = """argmax argmin broadcast_to clip concatenate expand_dims flip moveaxis nan_to_num pad ravel reshape roll
-    round squeeze stack swapaxes tile transpose tril triu where"""
+_NAMES = """argmax argmin broadcast_to clip concatenate expand_dims flip moveaxis nan_to_num ones_like pad
+    ravel reshape roll round squeeze stack swapaxes tile transpose tril triu where zeros_like"""
 # Functions that copy or compare elements, or are elementwise: one call with whole arrays returns the same elements as a
 # call for each tile.
 EXACT = frozenset(getattr(np, name) for name in _NAMES.split())
@@ -141,6 +141,13 @@ def cached(
     else:
         _calls[kinds] = _whole_call(exact, arrays, args, kwargs, result)
     return result
+
+
+def run_cached(operation: Any, args: Sequence[Any]) -> ShardedArray | None:
+    """Return the result of the call that :func:`cached` keeps for these arguments; None without one."""
+    arrays: list[ShardedArray] = []
+    call = _calls.get((operation, *[_kind(value, arrays) for value in args]))
+    return None if call is None or not _is_simple(arrays) else call(arrays, (args, {}))
 
 
 def _stacked_call(arrays: Sequence[ShardedArray], result: Any, recorder: _Recorder) -> StackedCall | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,12 @@ def checked_linear(factor_map: FactorMap, operands: Sequence[Any]) -> FactorMap:
         if together <= partial
         and all(_allows(x, factor_map.others) for n, x in enumerate(operands) if n not in together)
     )
-    return factor_map if allowed == factor_map.linear else replace(factor_map, linear=allowed)
+    return factor_map if allowed == factor_map.linear else _restricted(factor_map, allowed)
+
+
+@lru_cache(maxsize=1024)
+def _restricted(factor_map: FactorMap, linear: tuple[frozenset[int], ...]) -> FactorMap:
+    return replace(factor_map, linear=linear)
 
 
 def _allows(x: Any, others: Others) -> bool:
@@ -94,6 +100,12 @@ def _allows(x: Any, others: Others) -> bool:
     if not np.shape(x):
         return bool(np.isfinite(x)) and (others == "factors" or bool(x))
     return bool(np.isfinite(x).all() and (others == "factors" or np.all(x)))
+
+
+def settled(x: Any) -> Any:
+    """Return the combined values of a partial operand, if they were computed before; else the operand."""
+    combined = getattr(x, "_settled", None)
+    return x if combined is None else combined
 
 
 def is_known(x: Any) -> bool:
@@ -123,7 +135,7 @@ def origin_at(source: ShardedArray, compute: Callable[[ShardedArray], ShardedArr
 
 def _kept_as_it_is(x: Any) -> Any:
     if isinstance(x, ShardedArray):
-        x = x if x._settled is None else x._settled
+        x = settled(x)
         if x._is_number():
             return x  # numbers are read-only
         return x._derive(lambda buffer: buffer, x._layout)

@@ -11,7 +11,7 @@ from ringlet.collectives import Op
 from ringlet.sharding.creation import replicated_with
 from ringlet.sharding.execution.cached_calls import StackedCall, stacked
 from ringlet.sharding.execution.device_threads import INLINE_BYTES, on_devices
-from ringlet.sharding.execution.linearity import checked_linear
+from ringlet.sharding.execution.linearity import checked_linear, settled
 from ringlet.sharding.execution.propagation import Plan, TileBoxes, plan
 from ringlet.sharding.explain_operations import recorded_as_one
 from ringlet.sharding.layout.device_group import DeviceGroup, common_group
@@ -112,7 +112,7 @@ def prepare(
     for given in operands:
         x = given
         if isinstance(x, ShardedArray):
-            x = x if x._settled is None else x._settled  # the combined value, if it was computed before
+            x = settled(x)
             if x._origin is not None and not factor_map.is_elementwise:
                 x = materialized(x)  # keeps the combined origin for later uses
             sharded.append(x)

@@ -64,10 +64,11 @@ def get_item(x: ShardedArray, key: Any) -> Any:
         inner = np.empty((), x.dtype)[key].ndim  # raises NumPy's error
         return x._derive(lambda buffer: buffer[key], x._layout.with_cuts([*x._layout.cuts, *(WHOLE,) * inner]))
     entries, kinds = _kinds_of(key)
-    if x._whole is not None and x._group.member is None and _SIMPLE.keys() >= {*kinds} and not is_recording():
+    is_shared = x._whole is not None and x._group.member is None and not is_recording()
+    if is_shared and (layout := _view_layout(x._layout, kinds)) is not None:
         # With the ellipsis, an index that leaves no dimension returns an array.
         index = key if entries and (int not in kinds or Ellipsis in entries) else (*entries, ...)
-        return _element(x._derive(lambda whole: whole[index], _view_layout(x._layout, kinds)), kinds)
+        return _element(x._derive(lambda whole: whole[index], layout), kinds)
     basic = _basic(x.shape, key)
     if basic is None:
         return _advanced(x, key)
@@ -129,11 +130,11 @@ def _kinds_of(key: Any) -> tuple[tuple[Any, ...], tuple[type, ...]]:
 
 
 @lru_cache(maxsize=1024)
-def _view_layout(layout: Layout, kinds: tuple[type, ...]) -> Layout:
-    """Return the layout of an array indexed by entries of these types."""
-    basic = _basic((1,) * layout.ndim, tuple([_SIMPLE[kind] for kind in kinds]))
-    assert basic is not None
-    return basic.layout(basic.taken_layout(layout))
+def _view_layout(layout: Layout, kinds: tuple[type, ...]) -> Layout | None:
+    """Return the layout of an array indexed by entries of these types; None for other types than those of `_SIMPLE`."""
+    is_simple = _SIMPLE.keys() >= {*kinds}
+    basic = _basic((1,) * layout.ndim, tuple([_SIMPLE[kind] for kind in kinds])) if is_simple else None
+    return None if basic is None else basic.layout(basic.taken_layout(layout))
 
 
 def _basic(shape: Shape, key: Any) -> _Basic | None:
@@ -275,8 +276,10 @@ def _taken_at(x: ShardedArray, entries: list[Any], key: Any) -> Any:
 
 
 def _is_field(x: ShardedArray, key: Any) -> bool:
+    if x._dtype.names is None:
+        return False
     names = key if isinstance(key, list) else [key]
-    return x.dtype.names is not None and bool(names) and all(isinstance(name, str) for name in names)
+    return bool(names) and all(isinstance(name, str) for name in names)
 
 
 def _is_mask(x: ShardedArray, key: Any) -> bool:

@@ -19,9 +19,9 @@ import numpy as np
 from ringlet.collectives import Op
 from ringlet.sharding.creation import refuse_sparse
 from ringlet.sharding.execution.array_function_table import gathered, has_subclass
-from ringlet.sharding.execution.cached_calls import of_parts
+from ringlet.sharding.execution.cached_calls import of_parts, run_cached
 from ringlet.sharding.execution.device_threads import INLINE_BYTES, in_threads
-from ringlet.sharding.execution.linearity import keeps_parts, may_keep_parts, origin_at
+from ringlet.sharding.execution.linearity import keeps_parts, may_keep_parts, origin_at, settled
 from ringlet.sharding.execution.propagation import plan
 from ringlet.sharding.execution.ufunc_table import handler_of, is_cached
 from ringlet.sharding.explain_operations import is_recording, record_operation
@@ -44,8 +44,11 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
         # np.square may round short complex arrays differently; np.multiply gives the same bits for tiles of any size.
         ufunc, inputs = np.multiply, inputs * 2
     out = kwargs.get("out", ())
-    if method == "__call__" and len(kwargs) == len(out) < 2 and ufunc.signature is None:
-        short = _fast_path(ufunc, inputs, *out)
+    if method == "__call__" and len(kwargs) == len(out) < 2:
+        if ufunc.signature is None:
+            short = _fast_path(ufunc, inputs, *out)
+        else:
+            short = None if out else run_cached(ufunc, [settled(x) for x in inputs])
         if short is not None:
             return short if out else short._as_result()
     if any(_is_foreign(value) for value in (*inputs, *out)):

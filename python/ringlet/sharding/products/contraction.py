@@ -42,7 +42,7 @@ def contract(
     dtype = np.dtype(dtype)
     shapes = tuple([x.shape for x in operands])
     is_linear = tuple([x.dtype == dtype for x in operands])
-    rule, shape, effort = _rule(labels, shapes, is_linear, dtype)
+    rule, shape, effort = product_rule(labels, shapes, is_linear, dtype)
     if kernel is None:
         takes_stacks = dtype.kind == "f" and is_linear == (True, True) and labels == (labels[0], labels[0], ())
         kernel = _kernel_for(labels)
@@ -50,9 +50,13 @@ def contract(
 
 
 @lru_cache(maxsize=1024)
-def _rule(
+def product_rule(
     labels: tuple[Labels, ...], shapes: tuple[Shape, ...], is_linear: tuple[bool, ...], dtype: np.dtype[Any]
 ) -> tuple[FactorMap, Shape, float]:
+    """Return the factors of a contraction, the shape of its result, and its effort; parameters as for `contract`.
+
+    `is_linear` states for each operand whether it may be partial, as its dtype is the result's.
+    """
     sizes = _sizes(labels, shapes)
     operands = tuple(
         tuple(label if size == sizes[label] else None for label, size in zip(given, shape, strict=True))

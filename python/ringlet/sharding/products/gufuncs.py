@@ -10,12 +10,17 @@ import numpy as np
 
 from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.execution.cached_calls import cached
+from ringlet.sharding.execution.linearity import settled
+from ringlet.sharding.execution.propagation import plan
 from ringlet.sharding.execution.shape_inference import shape_probe
 from ringlet.sharding.execution.ufunc_table import implements_ufunc
+from ringlet.sharding.explain_operations import is_recording
 from ringlet.sharding.layout.factors import Labels
-from ringlet.sharding.layout.layout import Shape
-from ringlet.sharding.products.contraction import contract, dtype_of, numpy_error, operand
+from ringlet.sharding.layout.layout import Layout, Shape
+from ringlet.sharding.products.contraction import contract, dtype_of, numpy_error, operand, product_rule
 from ringlet.sharding.products.product_kernel import packed
+from ringlet.sharding.resharding.reshard import materialized
+from ringlet.sharding.sharded_array import ShardedArray
 
 # Core dimensions of each operand and of the result.
 _CORES: dict[str, tuple[Labels, Labels, Labels]] = {
@@ -30,7 +35,25 @@ def generalized(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) 
     """Run a generalized ufunc; calls with ``keepdims`` run on gathered arrays."""
     if kwargs:
         return NotImplemented if kwargs.get("keepdims") else _generalized(ufunc, inputs, kwargs)
-    return cached(ufunc, tuple(inputs), lambda: _generalized(ufunc, inputs, kwargs))
+    operands = tuple(map(settled, inputs))
+    is_sharded = not is_recording() and all(type(x) is ShardedArray for x in operands)
+    if is_sharded and _is_combined_first(ufunc, tuple([(x._layout, x._shape, x._dtype) for x in operands])):
+        operands = tuple(map(materialized, operands))
+    return cached(ufunc, operands, lambda: _generalized(ufunc, inputs, kwargs))
+
+
+@lru_cache(maxsize=1024)
+def _is_combined_first(ufunc: np.ufunc, kinds: tuple[tuple[Layout, Shape, np.dtype[Any]], ...]) -> bool:
+    """Return whether some operands are partial, and all such are combined in their tiles, whatever the elements are."""
+    layouts, shapes, dtypes = zip(*kinds, strict=True)
+    if not any(x.is_partial for x in layouts) or any(x.is_replicated for x in layouts):
+        return False
+    if len({x.num_devices for x in layouts}) > 1 or any(x.kind not in "fc" for x in dtypes):
+        return False
+    labels, dtype = _rule(ufunc, shapes, dtypes)
+    factor_map, shape, _ = product_rule(labels, shapes, (False,) * len(kinds), dtype)
+    chosen = plan(factor_map, shapes, tuple([x.itemsize for x in dtypes]), layouts, dtype.itemsize, result_shape=shape)
+    return all(on == x.without_parts() for on, x in zip(chosen.operand_layouts, layouts, strict=True) if x.is_partial)
 
 
 def _generalized(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
