@@ -178,6 +178,13 @@ def test_dlpack_does_not_let_a_value_be_written():
     assert x[1:].__dlpack__() is not None
 
 
+def test_dlpack_does_not_let_combined_values_be_written():
+    """Another array may share them: after `y = x.reshape(2, -1)`, for example."""
+    x = shard(VALUES, MESH.sharding("x", "y")).sum(0)
+    found = np.from_dlpack(x)
+    assert not (found.flags.writeable and np.shares_memory(found, np.asarray(x)))
+
+
 def test_torch_shares_the_memory_of_a_tile():
     torch = pytest.importorskip("torch")
     x = shard(VALUES.copy(), TILES)

@@ -123,7 +123,9 @@ class Conversions:
         if not copy:
             x = self._materialized()
             try:
-                capsule = x._shared_memory().__dlpack__(**options)
+                memory = x._shared_memory()
+                memory.flags.writeable &= x is self  # other arrays may share the combined values of a partial array
+                capsule = memory.__dlpack__(**options)
             except BufferError:  # the tiles are not in one block, or the consumer does not know of read-only memory
                 if copy is not None:
                     raise
