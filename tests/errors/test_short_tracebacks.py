@@ -93,7 +93,7 @@ def test_notes_are_printed_where_python_does_not_print_them():
 def test_an_error_raised_on_purpose_shows_the_frames_of_the_program_alone(program, last):
     text = printed(program, RINGLET_TIMEOUT_SECONDS="0.1" if program is LATE else "60")
     assert "ringlet/" not in text.partition("Traceback")[2].replace("inside ringlet;", "").replace(last, "")
-    assert "functools" not in text
+    assert "functools" not in text.replace("functools.reduce(", "")  # Python 3.13 shows the lines of `python -c`
     assert "<module>" in text or "in work" in text
     assert last in text
     name = text.rpartition("ringlet.errors.")[2].partition(":")[0] if "ringlet.errors." in text else ""

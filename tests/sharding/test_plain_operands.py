@@ -7,6 +7,9 @@ import pytest
 
 from ringlet.sharding import Sharding, explain, mode, shard
 
+# From NumPy 2.5 on.
+pytestmark = pytest.mark.filterwarnings("ignore:numpy.fix is deprecated:DeprecationWarning")
+
 X = np.arange(16.0).reshape(4, 4)
 
 # What gives a result of the shape of X.

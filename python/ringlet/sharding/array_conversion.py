@@ -25,6 +25,7 @@ _ABSENT = {
     "at": "Write array[index] = value, after array.copy() if the old values are needed",
     "base": "Use np.shares_memory(array, other)",
     "ctypes": "Use array.shards[0].ctypes, or np.asarray(array).ctypes",
+    "__buffer__": "Use memoryview(array.shards[0]), or memoryview(np.asarray(array))",
     "data": "Use array.shards[0].data, or np.asarray(array).data",
     "dump": "Write pickle.dump(array, file), or np.save(file, array)",
     "dumps": "Write pickle.dumps(array)",

@@ -85,15 +85,19 @@ def _equality(ufunc: np.ufunc, compared: Callable[[Any, Any], Any]) -> Callable[
     return method
 
 
-def _set_part(x: Any, part: Callable[[Any], Any], value: Any) -> None:
+def _set_part(x: Any, name: str, value: Any) -> None:
+    part = operator.attrgetter(name)
+    if not isinstance(value, type(x)):
+        plain = np.empty(np.shape(value), x.dtype)
+        setattr(plain, name, value)  # converts the value, and raises errors and warnings, as NumPy does
+        value = part(plain)
     buffers = x._writable_buffers()
     if x._whole is not None:
         target = x._of_whole(part(x._whole), x._layout, x._group)
     else:
         views = {id(buffer): part(buffer) for buffer in buffers if buffer is not None}
         target = x._build([None if buffer is None else views[id(buffer)] for buffer in buffers], x._layout, x._group)
-    # An unsafe cast, like NumPy's: complex values lose their imaginary part, with a ComplexWarning.
-    target[...] = value if isinstance(value, type(x)) else np.asarray(value).astype(target.dtype)
+    target[...] = value
 
 
 def _one_tuple(numbers: tuple[Any, ...]) -> Any:
@@ -177,7 +181,7 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
 
     @real.setter
     def real(self: Any, value: Any) -> None:
-        _set_part(self, lambda buffer: buffer.real, value)
+        _set_part(self, "real", value)
 
     @property
     def imag(self: Any) -> Any:
@@ -191,7 +195,7 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
     def imag(self: Any, value: Any) -> None:
         if self.dtype.kind != "c":
             raise TypeError(f"array does not have imaginary part to set: its dtype is {self.dtype}")
-        _set_part(self, lambda buffer: buffer.imag, value)
+        _set_part(self, "imag", value)
 
     @property
     def flat(self: Any) -> Any:

@@ -75,6 +75,7 @@ STATELESS = [
     lambda x: np.random.default_rng(x).normal(),
     lambda x: random.Random(x).random(),
     lambda rng: rng + 1,
+    lambda x: x.RNG,
     functools.partial(lambda y, x: x + y, 3),
 ]
 

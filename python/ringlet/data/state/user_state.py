@@ -140,14 +140,15 @@ def _reached(function: types.FunctionType, bound: Any) -> Iterator[tuple[str, An
     for code in _codes(function.__code__):
         path, value = "", _ABSENT
         for step in dis.get_instructions(code):
-            if step.opname in _ATTRIBUTES and value is not _ABSENT:
-                path, value = f"{path}.{step.argval}", _attribute(value, step.argval)
-            elif isinstance(step.argval, str) and step.opname.startswith("LOAD_"):
-                path, value = step.argval, names.get(step.argval, _ABSENT)
+            if step.opname in _ATTRIBUTES:
+                found = [(f"{path}.{step.argval}", _attribute(value, step.argval))] if value is not _ABSENT else []
             else:
-                value = _ABSENT
-            if value is not _ABSENT:
-                yield path, value
+                # From Python 3.13 on, one instruction may load two variables, or store one and load another.
+                loaded = step.argval if isinstance(step.argval, tuple) else (step.argval,)
+                is_load = "LOAD_" in step.opname and step.opname != "LOAD_CONST"
+                found = [(name, names.get(name, _ABSENT)) for name in loaded if is_load and isinstance(name, str)]
+            path, value = found[-1] if found else ("", _ABSENT)
+            yield from (each for each in found if each[1] is not _ABSENT)
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:

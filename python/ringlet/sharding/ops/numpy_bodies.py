@@ -41,6 +41,7 @@ def _kept(function: Callable[..., Any]) -> Callable[..., Any]:
 _NAMES = ("array", "asarray", "asanyarray", "asarray_chkfinite")
 _CONVERSIONS: dict[str, Any] = {name: _kept(getattr(np, name)) for name in _NAMES}
 _CONVERSIONS["_makearray"] = lambda a: (_CONVERSIONS["asarray"](a), lambda result: result)
+_CONVERSIONS["_cond_svdvals"] = lambda x: np.linalg.svd(x, compute_uv=False)  # NumPy 2.5 calls LAPACK's function
 _CONVERSIONS["ndarray"] = (np.ndarray, ShardedArray)  # for isinstance() checks
 
 
