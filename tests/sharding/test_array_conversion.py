@@ -178,11 +178,25 @@ def test_dlpack_does_not_let_a_value_be_written():
     assert x[1:].__dlpack__() is not None
 
 
-def test_dlpack_does_not_let_combined_values_be_written():
-    """Another array may share them: after `y = x.reshape(2, -1)`, for example."""
-    x = shard(VALUES, MESH.sharding("x", "y")).sum(0)
-    found = np.from_dlpack(x)
-    assert not (found.flags.writeable and np.shares_memory(found, np.asarray(x)))
+def test_dlpack_does_not_let_values_of_other_arrays_be_written():
+    whole = Sharding.replicated(8)
+
+    def overwrite(x):
+        memory = np.from_dlpack(x)
+        if memory.flags.writeable:
+            memory[...] = -1
+
+    partial = shard(VALUES, MESH.sharding("x", "y")).sum(0)
+    overwrite(partial)
+    overwrite(partial.reshard(whole))
+    np.testing.assert_array_equal(partial, VALUES.sum(0))
+    factor = shard(np.full(VALUES.shape[1], 2.0), whole)
+    product = shard(VALUES, MESH.sharding("x", "y")).sum(0) * factor
+    overwrite(factor)
+    np.testing.assert_array_equal(product, 2 * VALUES.sum(0))
+    x = shard(np.arange(8.0), whole)
+    overwrite(x.reshard(Sharding.tiled((8,))))
+    np.testing.assert_array_equal(x, np.arange(8.0))
 
 
 def test_torch_shares_the_memory_of_a_tile():

@@ -92,3 +92,15 @@ def test_products_of_small_tiles_have_the_same_bits_in_memory_of_their_own(shape
                 x, y = (shard(array, mesh.sharding(*cut)) for array, cut in zip((a, b), cuts, strict=True))
                 bits.append(np.asarray(x @ y).tobytes())
         assert bits[0] == bits[1]
+
+
+def test_a_product_with_an_array_of_one_device_has_the_layout_that_explain_shows():
+    def partial():
+        return shard(np.ones((4, 8)), Sharding.tiled((1, 4))) @ shard(np.ones((8, 4)), Sharding.tiled((4, 1)))
+
+    x = shard(np.ones((4, 4)), Sharding.maximal(2, 4))
+    plain = partial() @ x
+    with explain() as report:
+        explained = partial() @ x
+    assert report.counts["broadcast"] == 1
+    assert plain.sharding == explained.sharding

@@ -46,7 +46,7 @@ def generalized(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) 
 def _is_combined_first(ufunc: np.ufunc, kinds: tuple[tuple[Layout, Shape, np.dtype[Any]], ...]) -> bool:
     """Return whether some operands are partial, and all such are combined in their tiles, whatever the elements are."""
     layouts, shapes, dtypes = zip(*kinds, strict=True)
-    if not any(x.is_partial for x in layouts) or any(x.is_replicated for x in layouts):
+    if not any(x.is_partial for x in layouts) or any(x.is_replicated or x.only is not None for x in layouts):
         return False
     if len({x.num_devices for x in layouts}) > 1 or any(x.kind not in "fc" for x in dtypes):
         return False
