@@ -125,7 +125,10 @@ class Conversions:
             x = self._materialized()
             try:
                 memory = x._shared_memory()
-                memory.flags.writeable &= x is self and not self._shares_memory_with_arrays()
+                if x is self and memory.flags.writeable:
+                    self._writable_buffers()  # arrays that read this memory get a copy, as before an assignment
+                    memory = self._shared_memory()
+                memory.flags.writeable &= x is self  # other arrays may share the combined values of a partial array
                 capsule = memory.__dlpack__(**options)
             except BufferError:  # the tiles are not in one block, or the consumer does not know of read-only memory
                 if copy is not None:
@@ -138,10 +141,6 @@ class Conversions:
 
     def __dlpack_device__(self: Any) -> tuple[int, int]:
         return 1, 0  # DLPack's code for host memory
-
-    def _shares_memory_with_arrays(self: Any) -> bool:
-        """Return whether values of another array would change with the memory of this one."""
-        return self._root is not None or any(reader() is not None for reader in self._readers.values())
 
     def _shared_memory(self: Any) -> Array:
         if self._whole is not None and self._group.member is None:
