@@ -7,7 +7,7 @@ import pytest
 
 from ringlet.sharding import Sharding, explain, mode, shard
 
-# From NumPy 2.5 on.
+# NumPy 2.5 deprecates np.fix.
 pytestmark = pytest.mark.filterwarnings("ignore:numpy.fix is deprecated:DeprecationWarning")
 
 X = np.arange(16.0).reshape(4, 4)
