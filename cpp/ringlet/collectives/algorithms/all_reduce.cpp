@@ -88,10 +88,10 @@ struct Choice {
   std::size_t way = kInPieces;
 };
 
-Choice choose(const Reduction& reduction, RankState& state, bool has_two_ways) {
+Choice choose(const Reduction& reduction, PathTuner& tuner, std::size_t bytes, bool has_two_ways) {
   Round round(reduction.group, reduction.rank, reduction.poll);
   reduction.begin(round, reduction.buffers);
-  if (has_two_ways && reduction.rank == 0) round.announce_name(BufferName(state.path_tuner.next()));
+  if (has_two_ways && reduction.rank == 0) round.announce_name(BufferName(tuner.next(bytes)));
   Choice choice;
   choice.is_private = learn_memory(round);
   if (has_two_ways) choice.way = round.slot_of(0).result;
@@ -106,7 +106,9 @@ Results Member::all_reduce(std::span<const Buffer> buffers, core::Op op, Algorit
   Reduction reduction{*group_, rank_, buffers, op, algorithm, poll};
   if (!tells_memory(*group_, buffers, algorithm)) return reduce_whole(reduction);
   const bool has_two_ways = exchanges(*group_) && group_->world()->can_use_cma();
-  const Choice choice = choose(reduction, state(), has_two_ways);
+  std::size_t bytes = 0;
+  for (const Buffer& part : buffers) bytes += part.input_bytes();
+  const Choice choice = choose(reduction, state().path_tuner, bytes, has_two_ways);
   reduction.continues = true;
   const sync::Clock::time_point start = sync::Clock::now();
   Results results;
@@ -117,12 +119,8 @@ Results Member::all_reduce(std::span<const Buffer> buffers, core::Op op, Algorit
       results = reduce_whole(reduction);
     }
   });
-  if (!choice.is_private) return results;
-  if (has_two_ways && rank_ == 0) {
-    std::size_t bytes = 0;
-    for (const Buffer& part : buffers) bytes += part.input_bytes();
-    const std::chrono::duration<double> taken = sync::Clock::now() - start;
-    state().path_tuner.add(choice.way, taken.count() / static_cast<double>(bytes));
+  if (choice.is_private && has_two_ways && rank_ == 0) {
+    state().path_tuner.add(bytes, sync::Clock::now() - start);
   }
   return results;
 }

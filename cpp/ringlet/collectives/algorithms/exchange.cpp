@@ -20,10 +20,6 @@ constexpr std::size_t kBlockBytes = std::size_t{16} << 10;
 constexpr std::size_t kAcrossBytes = std::size_t{128} << 10;
 constexpr std::size_t kAlignment = 64;
 
-kernels::Store store_of(const Buffer& part) {
-  return part.input_bytes() <= kLargestStreamed ? kernels::Store::kStream : kernels::Store::kPlain;
-}
-
 // Whether input and output overlap without being the same bytes.
 bool overlap_in_part(const Buffer& part, std::size_t result_bytes) {
   const auto* const input = static_cast<const std::byte*>(part.input);
@@ -44,12 +40,18 @@ class Exchange {
         across_(across),
         element_bytes_(core::size_of(part_.dtype)),
         result_bytes_(core::size_of(call_.result_dtype(part_))),
-        reads_own_input_(across || !overlap_in_part(part_, call_.result_bytes(part_))) {}
+        reads_own_input_(across || !overlap_in_part(part_, call_.result_bytes(part_))) {
+    const std::size_t bytes = part_.input_bytes();
+    if (across || bytes > kLargestStreamed) return;
+    is_tuned_ = bytes > kLargestAlwaysStreamed;
+    store_ = is_tuned_ ? kernels::Store(round.mine().store_tuner.next(bytes)) : kernels::Store::kStream;
+  }
 
   // Called before arriving. Staged memory has the layout of the array that it replaces. Results are staged even if the
   // output is shared, because the owner may write to it as soon as it has left the call.
   void stage() {
     if (across_) return;
+    const sync::Clock::time_point start = sync::Clock::now();
     round_.announce_name(round_.stage(set_.staged_outputs, call_.result_bytes(part_)));
     if (!set_.outputs.front().is_shared()) set_.outputs.front() = set_.result_names.front();
     if (set_.inputs.front().is_shared()) return;
@@ -59,12 +61,16 @@ class Exchange {
       const Range share = share_of(rank);
       const std::size_t offset = share.begin * element_bytes_;
       copy(at(part_.input, offset), (share.end - share.begin) * element_bytes_, set_.staged_inputs->data() + offset,
-           store_of(part_));
+           store_);
     }
+    staging_ = sync::Clock::now() - start;
   }
 
   void run() {
+    const sync::Clock::time_point start = sync::Clock::now();
     round_.process_shares(across_, [this] { combine(); }, [this] { take(); });
+    if (!is_tuned_) return;
+    round_.mine().store_tuner.add(part_.input_bytes(), staging_ + (sync::Clock::now() - start));
   }
 
  private:
@@ -94,9 +100,8 @@ class Exchange {
                                                static_cast<std::size_t>(rank), lanes));
       }
       void* const target = at(part_.output, begin * result_bytes_);
-      const kernels::Store store = across_ ? store_of(part_) : kernels::Store::kPlain;
-      kernels::active().reduce(call_.op, part_.dtype, inputs, count, {&target, 1}, store);
-      if (staged != nullptr) copy(target, count * result_bytes_, staged + begin * result_bytes_, store_of(part_));
+      kernels::active().reduce(call_.op, part_.dtype, inputs, count, {&target, 1}, kernels::Store::kPlain);
+      if (staged != nullptr) copy(target, count * result_bytes_, staged + begin * result_bytes_, store_);
     }
   }
 
@@ -120,6 +125,9 @@ class Exchange {
   std::size_t element_bytes_;
   std::size_t result_bytes_;
   bool reads_own_input_;
+  kernels::Store store_ = kernels::Store::kPlain;  // for shared memory
+  bool is_tuned_ = false;                          // whether the tuner has chosen it
+  sync::Clock::duration staging_{};
 };
 
 }  // namespace

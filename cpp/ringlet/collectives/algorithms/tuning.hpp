@@ -43,7 +43,10 @@ inline constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
 // still be in the writer's L2 cache when others read them, which takes four times as long as from the L3 cache.
 inline constexpr std::size_t kExchangeBytes = std::size_t{1} << 20;
 inline constexpr std::size_t kLargestCrossed = std::size_t{512} << 10;
-// Maximum size of exchanged data that is written past the L2 cache, so that others read it from the L3 cache.
+// Exchanged arrays of up to kLargestAlwaysStreamed are written past the L2 cache, so that others read them from the L3
+// cache. From there up to kLargestStreamed, this is faster on some processors only, and each rank chooses by
+// measurement.
+inline constexpr std::size_t kLargestAlwaysStreamed = std::size_t{48} << 10;
 inline constexpr std::size_t kLargestStreamed = std::size_t{512} << 10;
 
 }  // namespace ringlet::collectives

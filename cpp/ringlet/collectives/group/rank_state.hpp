@@ -65,7 +65,8 @@ struct RankState {
   sync::Clock::duration between_moves = std::chrono::microseconds(500);
   int waits_apart = 0;  // the number of waits for which it is patient after a move
   Chunks chunks;
-  PathTuner path_tuner;  // used by rank 0: read across (0), or exchange pieces (1)
+  PathTuner path_tuner;   // used by rank 0: read across (0), or exchange pieces (1)
+  PathTuner store_tuner;  // used by exchanges: kernels::Store
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
   std::vector<MappedBuffer> targets;  // used by a gather
