@@ -20,7 +20,7 @@ def check_cancelled() -> None:
 
 @contextlib.contextmanager
 def checked_by(check: Callable[[], None]) -> Iterator[None]:
-    """Make :func:`check_cancelled` call a function within the context."""
+    """Return a context manager in which :func:`check_cancelled` calls `check`."""
     token = _check.set(check)
     try:
         yield

@@ -118,8 +118,8 @@ def cmake_dir() -> str:
     Returns
     -------
     str
-        The folder of ``ringletConfig.cmake``; pass it to CMake as ``-Dringlet_DIR=...``. Headers and library are beside
-        it, even if the Python sources are installed in place.
+        The folder of ``ringletConfig.cmake``; pass it to CMake as ``-Dringlet_DIR=...``. The headers and the library
+        belong to the same installation, even if the Python sources are used in place.
 
     Raises
     ------

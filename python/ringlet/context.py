@@ -2,8 +2,8 @@
 
 Modes form a stack. A mode is a *cross-replica* mode inside ``strategy.scope()`` and ``merge_fn``, and a *replica* mode
 inside ``strategy.run``. An empty stack means the default strategy. The stack is in a context variable, so each asyncio
-task has its own stack, and threads start with an empty stack (see :func:`wrap`). Strategies are opaque here, so that
-the layer of values does not depend on them.
+task has its own stack, and threads start with an empty stack (see :func:`wrap`). This module uses no attributes of
+strategies, so that the layer of values does not depend on the layer of strategies.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Scope:
     """A context manager that pushes a mode on the stack and pops it.
 
     For ``with`` statements of programs; the library itself uses :func:`call_in`. The stack is restored if Ctrl-C
-    interrupts these methods, except just before the first instruction of ``__exit__``.
+    interrupts ``__enter__`` or ``__exit__``, except just before the first instruction of ``__exit__``.
     """
 
     __slots__ = ("_is_entered", "mode")

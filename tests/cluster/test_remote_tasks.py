@@ -293,7 +293,7 @@ def test_a_cluster_of_several_machines_needs_a_secret(environ, text):
 @pytest.mark.parametrize(
     ("address", "text"),
     [
-        ("198.51.100.7:3", r"/job:ps/task:0 at 198.51.100.7:3 is not on this machine: start it there"),
+        ("198.51.100.7:3", r"/job:ps/task:0 at 198.51.100.7:3 is not on this machine: start it on the machine"),
         ("localhost", r"/job:ps/task:0 has the address 'localhost': expected host:port, as in node1:2222"),
         ("localhost:0", "expected host:port"),
         ("localhost:http", "expected host:port"),

@@ -110,7 +110,7 @@ class ChildProcesses:
 
 
 def wait_for(workers: Iterable[Worker], deadline: Deadline) -> bool:
-    """Wait until processes have exited, or the deadline; return whether all have exited."""
+    """Wait until the processes have exited or the deadline has passed; return whether all have exited."""
     left = [worker for worker in workers if not worker.has_ended()]
     while left and not deadline.is_over():
         handle = left[0].pidfd

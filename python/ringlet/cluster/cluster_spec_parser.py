@@ -18,7 +18,7 @@ _TASKS_ALLOWED = (
 
 
 def read_jobs(cluster: object) -> Jobs:
-    """Read the jobs of a cluster from a dictionary, in its order.
+    """Read the jobs of a cluster from a dictionary, in the order of its keys.
 
     The tasks of a job are a list of addresses, or a dictionary from indices to addresses.
     """

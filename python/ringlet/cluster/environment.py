@@ -1,7 +1,7 @@
 """The environment: the rank of this process and the number of processes, from variables of launchers and schedulers.
 
-Strategies, process groups, `ringlet.rank` and the helpers of rank zero read the environment here, in one order: the
-first row of the table below whose variables are set applies.
+Strategies, process groups, `ringlet.rank` and the helpers of rank zero read the environment through this module. The
+first row of this table whose variables are set applies.
 
     TF_CONFIG                                            `ringlet run`, TensorFlow's tools
     RINGLET_RANK, RINGLET_NUM_RANKS                      set by hand
@@ -139,7 +139,8 @@ def _placement(values: tuple[str | None, ...]) -> Placement:
     if place.is_impossible:
         return place._replace(job_id=job_id)
     hidden = next((other.source for other in places if other.size > 1), "")
-    # RINGLET_NUM_RANKS=1 makes a process run alone; the other variables may come from an image or an outer launcher.
+    # RINGLET_NUM_RANKS=1 makes a process run alone: the variables of other launchers may come from a container image or
+    # an outer job.
     is_hiding = place.size == 1 and hidden and place is not found[0]
     note = f"{place.source}, which hides {hidden}" if is_hiding else ""
     return place._replace(job_id=job_id or place.job_id, note=note)
@@ -152,7 +153,7 @@ def _read(dialect: _Dialect, environ: Mapping[str, str]) -> Placement | str:
     """
     seen = " ".join(f"{name}={environ[name]}" for name in dialect[:2] if name in environ)
     if dialect.rank == "SLURM_PROCID" and dialect.size not in environ:
-        # A batch script also has a rank, but is not part of a step.
+        # Slurm sets a rank for a batch script, although the script is not part of a step.
         num_tasks = _number(environ, _NUM_TASKS) or 1
         return f"{seen} {_NUM_TASKS}={num_tasks} outside of an srun step" if seen and num_tasks > 1 else ""
     rank, size = _number(environ, dialect.rank), _number(environ, dialect.size)

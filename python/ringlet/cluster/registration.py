@@ -1,12 +1,13 @@
 """Registration of servers with their coordinator, which authenticates each server before it opens a channel.
 
 A server connects to a name derived from the cluster, the job and the user (:mod:`ringlet.rendezvous.job_key`). The
-kernel reports the user of the server; its handshake (JSON, at most 64 KiB, within a second) has its version and task.
+kernel reports the user of the server; the handshake (JSON, at most 64 KiB, within a second) has the version and task of
+the server.
 Pickles are exchanged only over the channel that an accepted server receives.
 
     coordinator                              server
     listens   <-------- handshake ---------  connects, with retries until the coordinator listens
-    checks it ---------- welcome --------->  receives one end of a new connection
+    accepts   ---------- welcome --------->  receives one end of a new connection
 """
 
 from __future__ import annotations
@@ -174,7 +175,7 @@ class RegistrationServer:
 
 
 def register(job: ServersJob, task: Task, deadline: Deadline) -> LocalChannel:
-    """Wait for the coordinator of a cluster, and register this process with it as a task."""
+    """Wait for the coordinator of a cluster, and register this process as a task."""
     handshake = Handshake.of_this_process(job, [job.rank_of(task)])
     pause, silence = _FIRST_PAUSE_SECONDS, Deadline.after(stall_seconds())
     while True:
@@ -233,8 +234,8 @@ def _try(job: ServersJob, handshake: Handshake, seconds: float) -> LocalChannel 
 
 
 def _answer(connection: socket.socket, handshake: Handshake) -> tuple[Message, list[int]]:
-    """Send the handshake; return the answer, or an empty message."""
-    with contextlib.suppress(OSError):  # the next read returns the coordinator's reason
+    """Send the handshake; return the reply and its descriptors, both empty if the coordinator does not reply."""
+    with contextlib.suppress(OSError):  # a coordinator that refused may have closed; its reason is read below
         send(connection, handshake.as_message())
     try:
         return receive(connection) or ({}, [])

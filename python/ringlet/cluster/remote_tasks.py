@@ -61,7 +61,7 @@ class RemoteCluster:
     def of(cls, spec: ClusterSpec, environ: Mapping[str, str] = os.environ) -> RemoteCluster | None:
         """Return the cluster if ``RINGLET_SECRET`` is set, else None.
 
-        Raises ClusterConfigError if the secret is too short, or missing although an address is another machine's.
+        Raises ClusterConfigError if the secret is too short, or missing although an address belongs to another machine.
         """
         secret = environ.get("RINGLET_SECRET", "").strip()
         if len(secret) >= _LEAST_CHARACTERS:
@@ -126,7 +126,8 @@ class TaskListener:
         host, port = cluster.address(task)
         if resolves_elsewhere([host]):
             raise ClusterConfigError(
-                f"{self._name} is not on this machine: start it there, or correct the address or the task"
+                f"{self._name} is not on this machine: start it on the machine with that address, or correct "
+                "the address or the task"
             )
         try:
             self._socket = listen(host, port)
@@ -225,9 +226,9 @@ class TaskListener:
 
 
 class RemoteTasks:
-    """Connections to the tasks of a cluster, made by its coordinator, or by a worker to the parameter servers.
+    """Connections from the coordinator of a cluster to all tasks, or from a worker to the parameter servers.
 
-    The constructor connects to all of them. Thread-safe.
+    The constructor waits until all tasks are connected. Thread-safe.
     """
 
     def __init__(
@@ -281,7 +282,10 @@ class RemoteTasks:
         self._close()
 
     def _connect(self, tasks: Sequence[Task], waits_for_another: bool = False) -> None:
-        """Connect to tasks, with retries; if a task refuses, raise its reason or wait for its next process."""
+        """Connect to tasks, with retries.
+
+        If a task refuses, raise an error or, with `waits_for_another`, wait until the task's process is restarted.
+        """
         deadline, silence = Deadline.after(self._timeout_seconds), Deadline.after(stall_seconds())
         pause, missing = _FIRST_PAUSE_SECONDS, list(tasks)
         while True:
@@ -336,7 +340,7 @@ class RemoteTasks:
 
 
 def _close(links: Mapping[Task, tuple[LocalChannel, int]], is_stopped: threading.Event, pid: int) -> None:
-    if pid == os.getpid():  # a forked child has no connections
+    if pid == os.getpid():  # a forked child does not own the connections
         is_stopped.set()
         for channel, _ in [*links.values()]:
             channel.close()

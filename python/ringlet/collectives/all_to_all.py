@@ -83,7 +83,10 @@ def _exchange_unequal(
 
 
 def _check_blocks(layouts: Array, num_ranks: int) -> None:
-    """Raise an error if blocks cannot be joined; each row of `layouts` has a rank's counts, rows and other sizes."""
+    """Raise an error if blocks cannot be joined.
+
+    Each row of `layouts` describes one rank's array: the counts, the size along `concat_axis`, and the other sizes.
+    """
     first = layouts[0].tolist()
     for rank, row in enumerate(layouts.tolist()):
         if row[:num_ranks] != first[:num_ranks]:

@@ -63,7 +63,7 @@ def check_available_memory(num_bytes: int, what: str) -> None:
 
 
 def control_group_room(root: Path, controller: str) -> list[tuple[int, str]]:
-    """Return the remaining ``"memory"`` (bytes) or ``"pids"`` of each control group of this process, and its name."""
+    """Return the remaining ``"memory"`` (bytes) or ``"pids"`` and the name of each control group of this process."""
     found = []
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, controllers, group = line.split(":", 2)

@@ -128,7 +128,7 @@ class Output:
 
 
 class Outputs:
-    """The outputs of a call whose results have the shapes of its inputs, and, without `op`, their dtypes.
+    """The outputs of a call whose results have the shapes of its inputs, and the same dtypes unless `op` changes them.
 
     An input in `buffers` that partly overlaps its own output is replaced by a copy.
     """
@@ -180,7 +180,7 @@ def writeable_memory(out: Any) -> Array:
         array = kind.as_ndarray(out, "out")
         if not is_view_of(array, out):
             raise InvalidArgumentError(
-                "out is a conjugated or negated view, whose memory holds other values: pass out.clone()."
+                "out is a conjugated or negated view, whose memory stores different values: pass out.clone()."
             )
         if any(size > 1 and not stride for size, stride in zip(array.shape, array.strides, strict=True)):
             raise InvalidArgumentError("out is an expanded view, whose elements share memory: pass out.clone().")

@@ -1,6 +1,7 @@
 """Collectives that move values between all ranks without combining them.
 
-As in ``reduction_collectives.py``, a call first passes the arguments to the core unchanged and converts them if needed.
+As in ``reduction_collectives.py``, a call first passes the arguments to the core unchanged, and converts them only if
+the core cannot use them.
 """
 
 from __future__ import annotations
@@ -120,13 +121,13 @@ class DataMovement(MemberBase):
         counts: Iterable[int] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """Split every rank's array into blocks and send block d to rank d, which concatenates them in rank order.
+        """Split every rank's array into blocks, send block d to rank d, and concatenate the received blocks.
 
         Parameters
         ----------
         x : array-like
-            This rank's array, of any memory layout, of one shape and dtype on all ranks. With `counts`, sizes along
-            `split_axis` may differ.
+            This rank's array, with the same shape and dtype on all ranks, in any memory layout. With `counts`, sizes
+            along `split_axis` may differ.
         split_axis, concat_axis : int
             Axes of splitting and concatenation, the same on all ranks; negative axes count from the last. Axes
             other than 0 cost a copy, and a step in which the ranks compare their axes.
@@ -175,7 +176,7 @@ class DataMovement(MemberBase):
         Parameters
         ----------
         x : array-like
-            This rank's array, of one shape and dtype on all ranks, of any memory layout.
+            This rank's array, with the same shape and dtype on all ranks, in any memory layout.
         pairs : iterable of (int, int)
             (source, target) ranks, the same on all ranks. Each rank is a source at most once and a target at most once.
         out : ndarray, optional
@@ -251,8 +252,8 @@ def _permute(core: _core.Member, x: Any, pairs: list[tuple[int, int]], out: Arra
 
 
 def _all_gather_to_own(core: _core.Member, x: Any, buffer: Array, axis: int, kind_name: str) -> Any:
-    """Gather into separate memory of this rank; a preceding step exchanges the sizes."""
-    # Detects ranks that skip the size exchange, which would otherwise mistake the sizes for arrays.
+    """Gather into memory that only this rank uses; a preceding step exchanges the sizes."""
+    # A rank that skips the size exchange would mistake the sizes for arrays; the barrier detects it.
     core.barrier(f"all_gather({kind_name}, axis={axis})")
     sizes = core.all_gather(np.array([buffer.shape[axis]]), 0, None)
     shape = (*buffer.shape[:axis], int(sizes.sum()), *buffer.shape[axis + 1 :])

@@ -32,7 +32,7 @@ class Group:
         Maximum wait of a rank for other ranks; 0 for no limit, None for the default of 600 s or
         ``RINGLET_TIMEOUT_SECONDS``.
     epoch : int
-        A number that distinguishes successive groups of one owner.
+        A number that distinguishes successive groups of the same ranks.
 
     Attributes
     ----------

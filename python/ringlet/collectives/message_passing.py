@@ -307,7 +307,10 @@ def _bytes_of(array: Array, name: str) -> memoryview:
 
 
 class ThreadInboxes:
-    """The inboxes of a group of threads, created by the first message; `numbers` are the ranks in the whole group."""
+    """The inboxes of a group of threads, created by the first message.
+
+    `numbers` maps ranks of a subgroup to ranks of the whole group.
+    """
 
     def __init__(self, numbers: Sequence[int], seconds: float, made: dict[int, Inbox] | None = None) -> None:
         self.seconds = seconds

@@ -54,7 +54,7 @@ class Finished:
 
 
 class OperationQueue:
-    """The calls of one member: `run` starts them; calls that bypass `run` first call `wait_for_turn`.
+    """The calls of one member: `run` starts a call; code that bypasses `run` must first call `wait_for_turn`.
 
     The queue itself holds no reference to the member, but its pending calls do.
     """
@@ -177,7 +177,7 @@ _REMEDY = "call wait() on each asynchronous call before close() or the end of th
 
 
 def _finish_at_exit() -> None:
-    """Register the exit handler of this process; unlike `atexit`, this also covers multiprocessing."""
+    """Register the exit handler of this process; unlike `atexit`, it also runs in processes of multiprocessing."""
     global _registered
     if _registered != _generation:
         _registered = _generation

@@ -142,7 +142,7 @@ def join_processes(
     place: Placement | None,
     processes: Sequence[int] | None = None,
 ) -> list[Member]:
-    """Join a process group on this host; with `place`, a group of `processes` (default: all) of that MPI job."""
+    """Join a process group on this host or, with `place`, a group of `processes` (default: all) of an MPI job."""
     if place is not None:
         from ringlet.collectives.hosts.host_join import join
         from ringlet.collectives.hosts.mpi_transport import mpi_transport

@@ -23,7 +23,7 @@ class ProcessInbox:
     """The mailbox of one rank of a group in several processes.
 
     `names` has the name of every mailbox of the group, `peers` the mailboxes of this process, and `identities` the
-    process of each rank of the whole group. `numbers` are the ranks of a subgroup in the whole group.
+    process of each rank of the whole group. `numbers` maps ranks of a subgroup to ranks of the whole group.
     """
 
     def __init__(

@@ -45,7 +45,7 @@ class Reductions(MemberBase):
         Parameters
         ----------
         x : array-like
-            This rank's array, of one shape and dtype on all ranks, of any memory layout.
+            This rank's array, with the same shape and dtype on all ranks, in any memory layout.
         op : Op
             See :class:`Op` for the supported dtypes.
         algorithm : Algorithm
@@ -157,7 +157,7 @@ class Reductions(MemberBase):
         Parameters
         ----------
         x : array-like
-            This rank's array, of one shape and dtype on all ranks, of any memory layout.
+            This rank's array, with the same shape and dtype on all ranks, in any memory layout.
         op : Op
             See :class:`Op` for the supported dtypes.
         root : int
@@ -201,7 +201,7 @@ class Reductions(MemberBase):
         Parameters
         ----------
         x : array-like
-            This rank's array, of one shape and dtype on all ranks, of any memory layout.
+            This rank's array, with the same shape and dtype on all ranks, in any memory layout.
         op : Op
             See :class:`Op` for the supported dtypes.
         axis : int
@@ -252,7 +252,7 @@ class Reductions(MemberBase):
         Parameters
         ----------
         x : array-like
-            This rank's array, of one shape and dtype on all ranks, of any memory layout.
+            This rank's array, with the same shape and dtype on all ranks, in any memory layout.
         op : Op
             Any operation except MEAN.
         out : ndarray, optional

@@ -1,6 +1,7 @@
 """Collectives that send data from a root to all ranks.
 
-As in ``reduction_collectives.py``, a call first passes the arguments to the core unchanged and converts them if needed.
+As in ``reduction_collectives.py``, a call first passes the arguments to the core unchanged, and converts them only if
+the core cannot use them.
 """
 
 from __future__ import annotations

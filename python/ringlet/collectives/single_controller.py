@@ -27,7 +27,7 @@ _NOT_AS_IT_IS = (
 
 @functools.cache
 def default_workers() -> int:
-    """Return the default number of threads of a call: the cores available to this process when first called."""
+    """Return the default number of threads: the number of cores available to this process, determined once."""
     return visible_cores().count
 
 

@@ -28,7 +28,7 @@ def default_timeout_seconds(environ: Mapping[str, str] | None = None) -> float:
     Raises
     ------
     ValueError
-        If the variable is negative or not a number; without `environ`, also if ``RINGLET_STALL_SECONDS`` is.
+        If the variable is negative or not a number; without `environ`, also if ``RINGLET_STALL_SECONDS`` is invalid.
 
     Examples
     --------

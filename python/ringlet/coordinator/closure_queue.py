@@ -107,7 +107,7 @@ class ClosureQueue:
             self._has_changed.notify_all()
 
     def put_back(self, closures: Iterable[Closure]) -> None:
-        """Queue closures in flight again, at their former positions; cancel them if all are being cancelled."""
+        """Queue closures in flight again, at their former positions; after an error, cancel them instead."""
         with self._lock:
             for closure in closures:
                 if self.is_cancelling or self._final is not None:

@@ -41,5 +41,5 @@ class Closure:
             output._settle(error=error)
 
     def cancel(self) -> None:
-        """Fail with a `CancelledError`."""
+        """Set a `CancelledError` as the error of the RemoteValue."""
         self.fail(CancelledError(CANCELLED))

@@ -13,8 +13,8 @@ from typing import Any
 def code_digest(function: Any) -> str:
     """Return a digest of the code of a function, after unwrapping it.
 
-    The digest is empty for objects that are not Python functions, and for modules that Python's own loader has not
-    loaded, such as tests, which pytest rewrites.
+    The digest is empty for objects that are not Python functions, and for functions of modules that Python's own loader
+    has not loaded, such as test modules, which pytest rewrites.
     """
     function = inspect.unwrap(getattr(function, "__func__", function))
     code = getattr(function, "__code__", None)

@@ -45,8 +45,8 @@ _HANGUP = getattr(select, "POLLRDHUP", 0)  # 0 on systems without POLLRDHUP, whe
 class Dispatcher:
     """Serves one coordinator, until it is stopped or a parameter server is lost.
 
-    Each worker receives `strategy`; `stop` also stops the tasks. `on_server_lost` takes the index of a lost parameter
-    server and returns the error.
+    The dispatcher sends `strategy` to each worker. `on_server_lost` takes the index of a lost parameter server and
+    returns the error.
     """
 
     def __init__(

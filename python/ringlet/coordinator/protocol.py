@@ -10,12 +10,12 @@ because it is sent even while a function runs.
     MAKE     resource, (function, arguments) + buffers  MADE      resource
     HOLD     resource, pickle + buffers                 NOT_MADE  resource, Failure
     FETCH    resource                                   FETCHED   resource, pickle + buffers
-    TABLE    variable, server or + its descriptor       UNFETCHED resource, Failure
+    TABLE    variable, its server, or + descriptor      UNFETCHED resource, Failure
     FORGET   -, (kind, number) pairs                    RETURNED  -, calls that were not begun
     ENTER    -, pickle of the strategy
     RECALL   -, answered by RETURNED                    READY     -
     CANCEL   -, calls to cancel                         CANCELLED call, which has ended early
-    DESCRIBE -, answered by DESCRIBED                   DESCRIBED -, the lines that its function executes
+    DESCRIBE -, answered by DESCRIBED                   DESCRIBED -, the stack of the running function
 """
 
 from __future__ import annotations

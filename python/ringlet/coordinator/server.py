@@ -128,7 +128,7 @@ class Server:
     def start(self) -> None:
         """Start waiting for the coordinator; idempotent.
 
-        No effect for tasks other than workers and parameter servers, or if the cluster lacks either.
+        No effect unless the task is a worker or a parameter server, in a cluster that has both jobs.
         """
         from ringlet.cluster import ServersJob
         from ringlet.cluster.registration import register

@@ -161,7 +161,7 @@ class WorkerConnection:
         self._is_reported = True
         running = next(iter(self.in_flight.values()))
         state = "; its process is stopped, by a signal or a debugger" if is_stopped else ""
-        # This thread belongs to Ringlet, so call_site() describes the main thread, which probably waits.
+        # This thread belongs to Ringlet, so call_site() describes the main thread, which is probably waiting.
         place = call_site()
         state += f"; in the coordinator, {place.removeprefix('while ')}" if place else ""
         _log.warning(
@@ -337,7 +337,7 @@ class WorkerConnection:
 
 
 def _expected_seconds_of(closure: Closure) -> float:
-    # A closure that has lost a worker is sent alone. Results that a worker has not sent are lost with the worker, so
-    # the running closure could not be identified among several closures in flight.
+    # A closure that may have caused the exit of a worker is sent alone. A worker's unsent results are lost with the
+    # worker, so the closure that it was running could not be identified among several closures in flight.
     seconds = closure.function.seconds
     return _BATCH_SECONDS if seconds is None or closure.num_losses else seconds

@@ -28,9 +28,9 @@ _PORT = 8470
 class TPUClusterResolver(ClusterResolver):
     """The hosts and devices of a TPU slice (``tf.distribute.cluster_resolver.TPUClusterResolver``).
 
-    The type of the slice is the first that is available of: `accelerator_type`; the TPU variables of the environment;
-    a v4 slice with one host for each given address; the name of the slice, if it is a type such as ``v4-128``;
-    ``v4-16``. No TPU is used, and addresses are names only.
+    The type of the slice is the first available of the following: `accelerator_type`; the type in the TPU variables of
+    the environment; a v4 slice with one host for each given address; the name of the slice, if it is a type such as
+    ``v4-128``; ``v4-16``. No TPU is used, and addresses are names only.
 
     Parameters
     ----------

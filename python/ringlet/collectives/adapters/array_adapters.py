@@ -63,7 +63,7 @@ class ArrayAdapter(ABC):
         """
 
     def reader(self, value: Any) -> Callable[[Array], Any] | None:
-        """Return a function that converts a variable's read-only ndarray for its readers; None if they get the ndarray.
+        """Return a function that converts a variable's read-only ndarray for readers; None if no conversion is needed.
 
         The function does not keep `value` alive.
         """

@@ -70,7 +70,8 @@ class HostGroup:
     """A group over several hosts, with the interface of the core's groups.
 
     `local` is the group of the ranks of this host. For each rank of all hosts, `identities` has the identity of its
-    process, and `processes` the number of the process in the MPI job. A group split from `whole` fails with `whole`.
+    process, and `processes` the number of the process in the MPI job. A group split from `whole` also fails if `whole`
+    fails.
     """
 
     def __init__(
@@ -135,7 +136,8 @@ class HostGroup:
         return self._adopt(self._translated(error, number))
 
     def _adopt(self, error: Exception) -> Exception:
-        if self._whole is not None and self._whole.failure is not None:  # its error numbers the whole group's ranks
+        # The error of the whole group already has the rank numbers of that group.
+        if self._whole is not None and self._whole.failure is not None:
             error = self._whole.first or error
         with self._lock:
             is_first = self._first is None
@@ -149,7 +151,7 @@ class HostGroup:
         return copy.copy(self._first)
 
     def read_notice(self, host: int, data: bytes) -> None:
-        """Process a notice from another host: that it has failed, or that it makes no more calls."""
+        """Process a notice that another host has failed or makes no more calls."""
         text = data.decode(errors="replace")
         if text.startswith(WHOLE):
             self._adopt(self._typed(text))
@@ -170,7 +172,7 @@ class HostGroup:
             )
 
     def lost(self, processes: Sequence[int]) -> WorkerLostError:
-        """Return the error for lost processes of the MPI job; MPI may report a lost connection without its process."""
+        """Return the error for lost processes of the MPI job; empty `processes` means that MPI did not name them."""
         ranks = [rank for rank, process in enumerate(self.processes) if process in processes]
         if not ranks:
             name = f"process {min(processes)} of the MPI job" if processes else "another process of the MPI job"

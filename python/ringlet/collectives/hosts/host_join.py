@@ -57,7 +57,7 @@ def join(
     hub = hub_of(transport)
     inboxes = {rank: HostInbox(hub) for rank in sorted(ranks)}
     answer = _introduce(transport, processes, job, _introduction(job, inboxes, identity), deadline)
-    transport.watch_connections(of_program)  # connections between the first process and the other processes
+    transport.watch_connections(of_program)  # watches the connections that the rendezvous has opened
     records = answer["processes"]
     identities = [ProcessIdentity.from_record(record["process"]) for record in records]
     hosts = hosts_of([(record["ranks"], identity) for record, identity in zip(records, identities, strict=True)])

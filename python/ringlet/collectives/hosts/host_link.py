@@ -33,7 +33,7 @@ HEAD, PARTIAL, RESULT, NOTICE, NUM_KINDS = 1, 2, 3, 4, 8
 # Magic number, epoch, number of the call, sending host, kind, position in the call, bytes after the stamp.
 _STAMP = struct.Struct("<8sQQHHIQ")
 _MAGIC = b"ringlet1"
-_STAMP_BYTES = 64  # the payload is aligned to a cache line
+_STAMP_BYTES = 64  # a cache line, so that the payload is aligned to cache lines
 _NO_STAMP = bytes(_STAMP_BYTES)
 
 # A host reports its own missing ranks at the time-out; the other hosts wait this much longer for the report.

@@ -216,7 +216,7 @@ class MessageHub:
             unsent = {number: each for number, each in self._offered.items() if each.inbox is inbox}
             for number, each in unsent.items():
                 del self._offered[number]
-                with contextlib.suppress(PeerFailed):  # a rank that accepts the offer later needs a message
+                with contextlib.suppress(PeerFailed):  # an empty message ends a receive that accepts the offer later
                     self._send_bytes(each._replace(data=memoryview(b"")), number)
             self._changed.wait_for(lambda: not is_sending(), _LAST_SECONDS)
         return [each.target for each in unsent.values()]
@@ -314,7 +314,7 @@ class MessageHub:
         end = _HEADER.size + length
         if kind == _ACCEPT:
             with self._changed, contextlib.suppress(PeerFailed):
-                if (offered := self._offered.pop(number, None)) is not None:  # otherwise the rank has left
+                if (offered := self._offered.pop(number, None)) is not None:  # None if the sending rank has left
                     self._send_bytes(offered, number)
         elif (inbox := self.inboxes.get(label)) is not None:
             if kind == _LEAVE:
@@ -373,7 +373,7 @@ def hub_of(transport: Transport) -> MessageHub:
 
 
 class HostInboxes:
-    """The inboxes of the ranks of this process; `numbers` are the ranks in the whole group."""
+    """The inboxes of the ranks of this process; `numbers` maps ranks of a subgroup to ranks of the whole group."""
 
     def __init__(
         self,

@@ -216,7 +216,7 @@ class HostMovement(HostCalls):
         """Exchange rows between leaders; return this host's rows, ordered by target and source, and their counts."""
         link, hosts = self._link, self.group.hosts
         self._meet(text)
-        # Number of rows that each rank sends to each rank.
+        # Number of rows by source and target rank.
         whole = np.empty((self.num_ranks, self.num_ranks), np.int64)
         whole[self._begin : self._begin + self._num_local] = table
         self._send_bytes(link.others, np.ascontiguousarray(table))
@@ -250,7 +250,7 @@ def _dtype_of(name: str) -> np.dtype[Any]:
         import ml_dtypes
 
         dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
-        is_known(dtype)  # registers the dtype
+        is_known(dtype)  # registers the dtype with the core
         return dtype
 
 

@@ -31,7 +31,7 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 END_TAG = 0  # tag of the last message of a process
 _PAUSE_SECONDS = 0.001
-# Delay of a process's exit after a failure: other processes read its last notice, which MPI drops at the exit.
+# Delay of a process's exit after a failure, so that other processes can read its last notice: MPI drops it at the exit.
 _LAST_NOTICE_SECONDS = 0.3
 INSTALL = "pip install 'ringlet[mpi]'"
 
@@ -63,7 +63,7 @@ class Transport(Protocol):
     rank: int
     size: int
     largest_tag: int
-    num_groups: int  # groups that this process has created
+    num_groups: int  # number of groups that this process has created
     kept: dict[tuple[int, str], deque[tuple[int, Any]]]  # received messages that no call has consumed, by tag and group
     lock: threading.Lock
     hub: MessageHub | None  # for point-to-point messages
@@ -245,7 +245,7 @@ def watch_connections(others: set[int]) -> None:
 def _skip_exit_handlers() -> None:
     """Skip the exit handlers of C libraries after Python's finalization: they would race with MPI's threads."""
     libc = ctypes.CDLL(None)
-    if hasattr(libc, "on_exit"):  # glibc calls the function that was registered last first, and passes the exit status
+    if hasattr(libc, "on_exit"):  # glibc calls the handlers in reverse order of registration, with the exit status
         libc.on_exit.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
         libc.on_exit(ctypes.cast(libc._exit, ctypes.c_void_p), None)
         libc.fflush(None)

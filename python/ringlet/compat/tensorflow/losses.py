@@ -197,7 +197,7 @@ def snake_case(name: str) -> str:
 
 
 def as_numbers(value: Any, dtype: Any = None) -> Array:
-    """Convert a value to an array of numbers; by default, the dtype is the value's."""
+    """Convert a value to an array of numbers, by default of the value's own dtype."""
     array = as_array(value)
     if array.dtype.kind == "O":
         raise InvalidArgumentError(f"labels, predictions and weights must be numbers, got {value!r}")

@@ -31,8 +31,8 @@ class Sum:
     """The weighted sum of all values since the last reset, over all replicas (``tf.metrics.Sum``).
 
     The variables of a metric belong to the strategy in whose scope the metric is created. Each replica adds to its own
-    components. Outside step functions, values are added to the first replica's components, and results combine all
-    replicas.
+    component of each variable. Outside step functions, values are added to the components of the first replica, and
+    results combine the components of all replicas.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Sum:
         return [self.total]
 
     def update_state(self, values: Any, sample_weight: Any = None) -> None:
-        """Add values; `sample_weight` has a weight for each value, or only for each example."""
+        """Add values; `sample_weight` has one weight for each value or for each example."""
         self._add(*self._weighted(as_numbers(values, self.dtype), sample_weight))
 
     def _weighted(self, values: Array, sample_weight: Any) -> tuple[Array, Array | None]:

@@ -16,7 +16,7 @@ __all__ = ["assert_same_structure", "flatten", "is_nested", "map_structure", "pa
 
 
 class _Components:
-    """A node with the parts of a composite of this library, which it replaces in a structure."""
+    """A node that stands for an object of this library in a structure; its children are the parts of the object."""
 
     def __init__(self, kind: type[Any], parts: Sequence[Any]) -> None:
         self.kind = kind

@@ -38,7 +38,7 @@ _AT_THE_END = frozenset(["Prefetch", "WithOptions"])
 class Sharding(NamedTuple):
     """Parameters of sharding: the position of a worker among the workers that read the same dataset.
 
-    With `fills_all`, a worker checks at its first element that all other workers have data too.
+    With `fills_all`, a worker checks at its first element that all other workers have data.
     """
 
     num_workers: int
@@ -112,9 +112,9 @@ def _holds_reader(node: Node) -> bool:
 
 
 def _lists_what_to_open(node: Node) -> bool:
-    """Return whether TensorFlow shards elements like file names if a dataset is opened for each of them.
+    """Return whether TensorFlow shards a node's elements, each of which names a dataset to open, like file names.
 
-    It does so for the elements of a generator, and of a flat_map or interleave directly over arrays.
+    TensorFlow does so for the elements of a generator, and of a flat_map or interleave directly over arrays.
     """
     if isinstance(node, GeneratorSource):
         return True

@@ -135,7 +135,7 @@ class PartRows(RowReader):
         part = self._parts[self._part]
         self._part += 1
         table = self._batch.input.table
-        assert table is not None  # checked by the node
+        assert table is not None  # the node opens this stream only for rows of a table
         return table.batch(part)
 
     def _next_batch(self) -> list[Rows]:

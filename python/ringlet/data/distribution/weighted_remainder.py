@@ -29,7 +29,7 @@ _WEIGHT = TensorSpec((), np.float64)
 
 
 def weights_of(rows: list[int], total: int, num_replicas: int) -> PerReplica[Any]:
-    """Return the weight of each part in the mean over all replicas; all workers' parts have `total` rows."""
+    """Return the weight of each part in the mean over all replicas; `total` is the number of rows of all workers."""
     return PerReplica([np.float64(count * num_replicas / total if total else 0.0) for count in rows])
 
 

@@ -48,5 +48,5 @@ class PipelineHandle:
     def set_state(self, state: State) -> None:
         """Restore a snapshot; must be called before anything is read."""
         self.context.set_state(position_graph(self.graph), state["run"])
-        # Until its own state is set, the open stream uses the choices made when it was opened.
+        # The stream is already open with other choices; setting its state makes it use the restored choices.
         self.stream.set_state(state["stream"])
