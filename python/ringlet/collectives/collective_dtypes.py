@@ -78,7 +78,7 @@ def is_supported(dtype: DType, op: Op) -> bool:
 def native(dtype: DType) -> DType:
     """Return a dtype in native byte order; return a native dtype unchanged."""
     # The core does not parse "<" and ">", which buffers may carry even for native order. Dtypes of ml_dtypes have
-    # neither, and newbyteorder() would turn them into raw bytes.
+    # neither character, and newbyteorder() would turn them into raw bytes.
     return dtype if dtype.byteorder in "=|" else dtype.newbyteorder("=")
 
 
@@ -93,7 +93,7 @@ def as_result(dtype: DType, op: Op) -> DType:
 
 
 def check_pairs(arrays: Iterable[Any], op: Op) -> None:
-    """Apply :func:`check_pair` to the dtype of each array; skip other values."""
+    """Apply :func:`check_pair` to the dtype of each array; skip values that are not ndarrays."""
     for array in arrays:
         if isinstance(array, np.ndarray):
             check_pair(array.dtype, op)

@@ -135,7 +135,7 @@ class OperationQueue:
         return names
 
     def finish_at_exit(self, deadline: float) -> None:
-        """Wait for the calls; after the deadline, log their names and abort the group so that they end."""
+        """Wait for the calls; after the deadline, log their names and abort the group, which ends the calls."""
         if self._generation != _generation or self.drain(max(deadline - time.monotonic(), 0)):
             return
         with self._lock:

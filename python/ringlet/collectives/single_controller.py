@@ -119,7 +119,7 @@ def plan_all_reduce_all(
         raise
     if any(kind_of(array) is not None for array in (*arrays, *(places or ()))):
         return _plan_of_kinds(list(arrays), op, places, threads)
-    all_reduce_all([np.array(array) for array in arrays], op, None, 1)  # raises the specific error, if there is one
+    all_reduce_all([np.array(array) for array in arrays], op, None, 1)  # raises a specific error, if any
     raise InvalidArgumentError(_NOT_AS_IT_IS)
 
 

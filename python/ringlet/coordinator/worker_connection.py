@@ -23,7 +23,7 @@ from ringlet.observe.stacks import call_site
 _log = logging.getLogger(__name__)
 
 # Expected run time of the short closures that are sent together, so that the worker does not wait for a message after
-# each.
+# each closure.
 _BATCH_SECONDS = 0.004
 _MOST_IN_FLIGHT = 256
 # If a worker with several closures sends no reply for this long, the closures that it has not begun are recalled.
@@ -326,7 +326,8 @@ class WorkerConnection:
         if closure is not None:
             self._expected_seconds -= self._expected.pop(number, 0.0)
             if seconds is not None:
-                self._is_recalled = False  # not earlier, or closures sent before this reply would also be recalled
+                # Reset only now: after an earlier reset, closures sent before this reply would also be recalled.
+                self._is_recalled = False
                 closure.function.took(seconds)
         return closure
 

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from ringlet.data.readers.npy import from_npy as _from_npy
     from ringlet.data.readers.parquet import from_parquet as _from_parquet
 
-# Method -> module, for methods that are not in the module of their name in `operations`.
+# Method -> module, for methods that are not in the module of the same name in `operations`.
 _ELSEWHERE = {
     "from_csv": "readers.csv",
     "from_npy": "readers.npy",
@@ -190,7 +190,7 @@ class Dataset:
 
     @property
     def element_spec(self) -> Nest:
-        """The specs of an element, a nest of TensorSpec; a `map` calls its function on examples to infer them."""
+        """The specs of an element, a nest of TensorSpec; `map` infers specs by calling its function on examples."""
         return self._node.element_spec
 
     def cardinality(self) -> int:

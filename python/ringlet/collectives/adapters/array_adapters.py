@@ -186,7 +186,7 @@ def _named(value: Any, kind: ArrayAdapter | None) -> str:
 def in_kind_of(value: Any, result: Array, *, is_own: bool = False) -> Any:
     """Convert a result to the array library of the corresponding input `value`.
 
-    Unless `is_own`, other ranks use the memory of `result`, so that a mutable array requires a copy.
+    Unless `is_own`, other ranks share the memory of `result`, so a mutable array is created from a copy.
     """
     kind = kind_of(value)
     if kind is None:

@@ -85,7 +85,7 @@ class HostInbox(Inbox):
         return done
 
     def close(self, seconds: float = 0) -> list[str]:
-        """Wait up to `seconds` until all messages are sent, and fail the other operations; return their names."""
+        """Wait up to `seconds` until all messages are sent; then fail unfinished operations and return their names."""
         with self._changed:
             if self._is_closing or self._pid != os.getpid():
                 return []

@@ -86,7 +86,7 @@ class BatchSplitStream(OneToOneStream):
         super().__init__(source)
         self._num_replicas = num_replicas
         self._slices_of = slices_of
-        # Nearly all batches have the same size, so its slices are cached.
+        # Nearly all batches have the same size, so the slices for that size are cached.
         self._size = -1
         self._take_parts: Callable[[Any], Any] = tuple
 

@@ -94,7 +94,7 @@ class DistributedDataset:
         buffer_size: int = 1,
         uneven: Uneven = None,
     ) -> None:
-        # Imported here because every program imports this module.
+        # Imported here, because every program imports this module and few programs distribute datasets.
         from ringlet.data.distribution.distribution_plan import decide, decide_dealing
         from ringlet.data.distribution.input_placement import InputPlacement
 

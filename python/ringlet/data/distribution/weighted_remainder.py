@@ -113,7 +113,7 @@ class _WeightedSplitStream(OneToOneStream):
 
 @dataclass(frozen=True, eq=False)
 class WeightedElementDistribution(ElementDistribution):
-    """A distribution plan: elements of a worker's own share, distributed to its replicas with weights."""
+    """A distribution plan: the elements of a worker's share are distributed to its replicas, with weights."""
 
     pads = True  # no element is dropped
 

@@ -114,7 +114,7 @@ class MappedStream(UnaryStream, Generic[T]):
 
     @abstractmethod
     def _save_items(self, items: list[T]) -> dict[str, Any]:
-        """Return the entries of the state for the pending items and for a subclass."""
+        """Return the entries of the state that describe the pending items, and any state of the subclass."""
 
     @abstractmethod
     def _load_items(self, state: State) -> list[T]:

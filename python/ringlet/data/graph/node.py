@@ -79,7 +79,7 @@ class Stream(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Release threads, files and buffers, down to the source. Idempotent."""
+        """Release the threads, files and buffers of this stream and its inputs. Idempotent."""
 
     def get_state(self) -> State:
         """Return a snapshot, from which a new stream of an equivalent graph continues; this stream remains usable.
