@@ -30,7 +30,7 @@ def load_on_use(module: str, homes: Mapping[str, str], advice: Mapping[str, str]
         if name not in homes:
             missing = f"module {module!r} has no attribute {name!r}"
             caller = sys._getframe(1)
-            # `from package import module` first asks the package for an attribute, by this function of importlib.
+            # `from package import module` first asks the package for an attribute, in this function of importlib.
             if name.startswith("_") or caller.f_code.co_name == "_handle_fromlist":
                 raise AttributeError(missing, name=name, obj=sys.modules[module])
             if "errors" in homes:
@@ -75,7 +75,7 @@ class MethodOnUse:
 
 
 def _nearest(name: str, names: Collection[str]) -> str:
-    """Return the name closest in spelling to the given one; an empty string if none is similar."""
+    """Return the name in `names` that is most similar to `name`; an empty string if none is similar."""
     from difflib import get_close_matches  # imported here because only misspelt names need it
 
     spelt = {known.lower(): known for known in names if not known.startswith("_")}

@@ -215,7 +215,7 @@ def describe(shape: PyTreeSpec) -> str:
     """Return a shape as text, with a star for each leaf; long text is truncated."""
     try:
         text = repr(unflatten(shape, [_Leaf()] * shape.num_leaves))
-    except Exception:  # the repr of a user's class may need its values
+    except Exception:  # the repr of a user's class may fail without its values
         text = str(shape)
     return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 3]}..."
 

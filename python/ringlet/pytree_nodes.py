@@ -131,7 +131,7 @@ def _can_be_filled(node_type: type[Any]) -> bool:
 def _take_with_protocol(instance: Any) -> tuple[Sequence[Any], Rest, Sequence[Any]]:
     metadata, children = instance.__tf_flatten__()
     method = inspect.getattr_static(type(instance), "__tf_unflatten__")
-    # The instance, which keeps its arrays alive, is stored only if the method needs it.
+    # Stored only if `__tf_unflatten__` is an instance method, because the instance keeps its arrays alive.
     caller = instance if inspect.isfunction(method) else None
     return children, Rest(type(instance), (metadata,), caller), range(len(children))
 

@@ -64,8 +64,8 @@ class InputIterator(Iterator[Nest]):
 class FunctionSteps(Iterable[Nest]):
     """An infinite sequence of steps, computed by calling a function for each replica.
 
-    `functions` holds one function for each replica of this process. With one replica, each step is the result of the
-    function.
+    `functions` holds one function for each replica of this process. A step is a PerReplica value of their results; with
+    one replica, it is the result itself.
     """
 
     def __init__(self, functions: Sequence[Callable[[], Nest]]) -> None:

@@ -35,7 +35,7 @@ _SUFFIXES = ("", "64_", "_64")
 
 @dataclass(frozen=True)
 class BlasLibrary:
-    """Getter and setter of a BLAS library's number of threads, or of the calling thread's (`is_per_thread`)."""
+    """Getter and setter of a library's number of BLAS threads; with `is_per_thread`, of the calling thread's number."""
 
     get_threads: Callable[[], int]
     set_threads: Callable[[int], Any]
@@ -77,7 +77,7 @@ def functions_of(kind: str, threading_layer: str, library: Any) -> BlasLibrary |
 class BlasLimiter:
     """Limits the BLAS threads of running replicas to ``RINGLET_BLAS_THREADS`` each (0: no limit) or a fair share.
 
-    `modules` grows when another library may have been loaded; `find` is then called again.
+    When `modules` has grown, another library may have been loaded, so `find` is called again.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class BlasLimiter:
         self._num_modules = -1
         self._libraries: Sequence[BlasLibrary] = ()
         self._lock = threading.Lock()
-        # Stored by run instead of summed, so that leave() is correct after an interrupted enter().
+        # Number of replicas of each run; a sum would be wrong after an interrupted enter().
         self._replicas: dict[object, int] = {}
         # Setter and previous value of each change, in order.
         self._changes: list[tuple[Callable[[int], Any], int]] = []

@@ -69,7 +69,7 @@ def _quotas(read: ReadFile) -> Iterator[tuple[float, str]]:
 
 
 def _groups_upwards(group: str) -> Iterator[str]:
-    """Yield a group and its ancestors, each as a folder below a hierarchy's root; all their quotas apply."""
+    """Yield the folders of a group and of its ancestors, whose quotas also apply, relative to a hierarchy's root."""
     # In a container the root of the hierarchy is the container's group, regardless of the path in /proc.
     parts = [f"/{part}" for part in group.split("/") if part not in ("", ".", "..")]
     for depth in range(len(parts), -1, -1):
@@ -94,6 +94,6 @@ def _quotas_of_version_1(read: ReadFile, controllers: str, group: str) -> Iterat
 
 
 def _cores(quota: str, period: str, path: str) -> Iterator[tuple[float, str]]:
-    """Yield the quota in cores, if any: version 2 writes "max" for none, version 1 writes -1."""
+    """Yield the quota in cores, if there is one: "max" (version 2) and -1 (version 1) mean no quota."""
     if quota.strip().isdecimal() and period.strip().isdecimal() and int(period) > 0:
         yield int(quota) / int(period), path

@@ -53,9 +53,9 @@ class _Absent(str):
 
 
 def without(**remedies: str) -> Callable[[C], C]:
-    """Return a class decorator for absent attributes: the AttributeError of each says what to write instead.
+    """Return a class decorator that adds a remedy to the AttributeError of each of these absent attributes.
 
-    A ``__getattr__`` would make every access to an attribute of the class slower.
+    Descriptors, because a ``__getattr__`` would slow down every access to an attribute of the class.
     """
 
     def decorated(cls: C) -> C:

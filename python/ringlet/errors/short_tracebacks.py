@@ -44,7 +44,7 @@ def install() -> None:
 
 
 def _print_notes(error: BaseException | None) -> None:
-    """Print the notes of an exception in Python 3.10, which does not; `ringlet run` reads them."""
+    """Print the notes of an exception, which Python 3.10 omits; `ringlet run` reads them."""
     if sys.version_info < (3, 11) and sys.stderr is not None:
         for note in getattr(error, "__notes__", ()):
             print(note, file=sys.stderr)
@@ -130,7 +130,7 @@ def _is_on_purpose(error: BaseException, last: TracebackType) -> bool:
 
 
 def _documented_kind(error: BaseException) -> type[object] | None:
-    """Return the documented class of an error, or of the error that it repeats in a class of another library."""
+    """Return the documented class of an error, or of the error that it replaces if it was raised ``from None``."""
     repeated = error.__context__ if error.__suppress_context__ and error.__cause__ is None else None
     kinds = (*type(error).__mro__, *type(repeated).__mro__)
     return next((kind for kind in kinds if kind.__module__ == "ringlet.errors"), None)

@@ -27,7 +27,7 @@ _CHALLENGE_BYTES = _PROOF_BYTES = 32
 _MOST_JSON_BYTES = 1 << 16
 _BACKLOG = 128
 # Time after which the kernel closes a connection whose peer does not acknowledge data or probes, or does not read while
-# its buffers are full. Long enough for a process or a machine that is paused.
+# its buffers are full. Long enough to tolerate a short pause of the process or machine.
 LOSS_SECONDS = 30
 
 
@@ -38,7 +38,7 @@ class NotAuthentic(Exception):
 def listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens on a TCP port: at `host` if it is an IP address, else on all interfaces.
 
-    The name of a host may resolve to a loopback address there, which other hosts cannot reach.
+    On the host itself, its name may resolve to a loopback address, which other hosts cannot reach.
     """
     if host == "localhost" or host.replace(".", "").isdecimal() or ":" in host:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET

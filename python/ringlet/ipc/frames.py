@@ -6,8 +6,8 @@
     header
     buffers       concatenated
 
-The head is validated before allocating sizes and header, the sizes before allocating buffers. Buffers have no checksum:
-local sockets do not corrupt data.
+Memory for sizes and header is allocated once the head is validated, memory for buffers once the sizes are. Buffers have
+no checksum: local sockets do not corrupt data.
 """
 
 from __future__ import annotations

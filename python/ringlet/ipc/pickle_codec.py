@@ -22,8 +22,8 @@ from ringlet.errors.notebook_cells import cell_or_file
 from ringlet.ipc.pickle_diagnostics import culprit, named
 
 _PROTOCOL = 5
-# Precedes the pickle: the number of array buffers, the number of other out-of-band buffers, and for each of these one
-# byte, which is 1 if the buffer is writable. The other buffers follow the array buffers.
+# The header begins with the numbers of array buffers and of other out-of-band buffers, then one byte for each of the
+# other buffers, which is 1 if the buffer is writable; the pickle follows. The other buffers are sent after the arrays.
 _HEAD = struct.Struct("<II")
 # Layout of a parcel: size of the header, number of buffers; size of each buffer; the header; the buffers.
 _PARCEL = struct.Struct("<QQ")
@@ -169,7 +169,7 @@ def pack_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
 
 
 def pack_result(has_returned: bool, value: Any) -> list[Any]:
-    """Pickle a worker's result or failure without copying arrays; return a parcel: buffers to write in order."""
+    """Pickle a worker's result or failure without copying arrays; return a parcel as buffers to write in order."""
     try:
         header, buffers = _pack((has_returned, value))
     except Exception as error:

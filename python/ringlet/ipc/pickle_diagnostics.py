@@ -56,7 +56,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
         attributes = getattr(value, "__dict__", {})
         try:
             value.__reduce_ex__(4)
-        except Exception:  # the class refuses, for a reason that is not among the attributes
+        except Exception:  # the class itself prevents pickling, not an attribute
             return
         yield from ((f"attribute {name!r} of {named(value)}", item) for name, item in attributes.items())
 

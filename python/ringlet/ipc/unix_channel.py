@@ -73,7 +73,7 @@ class LocalChannel:
     @property
     def was_closed_here(self) -> bool:
         """Whether this process, or the parent that it was forked from, has closed the channel."""
-        has_no_connection = self.fileno() < 0  # read first: another thread may close the channel for another reason
+        has_no_connection = self.fileno() < 0  # read first: another thread may set _closed and then close it
         return self._closed == _CLOSED_HERE or (has_no_connection and self._closed is None)
 
     @property
@@ -187,7 +187,7 @@ class LocalChannel:
             except (BlockingIOError, InterruptedError):
                 return
             except OSError as error:
-                if error.errno in (errno.ETOOMANYREFS, errno.ENOBUFS):  # wait until the peer receives descriptors
+                if error.errno in (errno.ETOOMANYREFS, errno.ENOBUFS):  # too many descriptors in flight
                     time.sleep(_RETRY_SECONDS)
                     return
                 raise self._fail_locked(_reason(error)) from None
@@ -249,7 +249,7 @@ class _Outgoing:
         self._descriptors = descriptors
 
     def write(self, connection: socket.socket) -> None:
-        """Send as much as fits the socket's buffer; the descriptors go with the first byte."""
+        """Send as much as fits in the socket's buffer; the descriptors accompany the first byte."""
         while self.parts:
             some = self.parts[:_PARTS]
             if self._descriptors:

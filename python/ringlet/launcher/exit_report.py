@@ -44,8 +44,8 @@ class Ending:
 
     `status` is the ``Popen.returncode``; `at` is the time of its reported exception, otherwise of the start of its last
     traceback, otherwise of its exit; `asked_at` is the time at which it was sent SIGTERM or SIGKILL; `words` is its
-    last traceback, empty if it printed none or ran on for long afterwards; `has_raised` is whether it has reported an
-    uncaught exception.
+    last traceback, empty if it printed none or kept running for long afterwards; `has_raised` is whether it has
+    reported an uncaught exception.
     """
 
     worker: int
@@ -180,7 +180,7 @@ def _different_callers(first: Ending, endings: Sequence[Ending]) -> list[int]:
     }
     ranks_per_worker, rest = divmod(len(calls), len(endings))
     is_of_workers = ranks_per_worker == 1 or f"the replicas {_CALLS}" in first.error
-    # The replicas of a MirroredStrategy within one worker are ranks in its error, which has this note.
+    # The error of a MirroredStrategy within one worker lists its replicas as ranks, and has a note with their number.
     is_local = f"the ranks {_CALLS}" in first.error and _IN_REPLICA.findall(first.words) == [str(len(calls))]
     if not calls or rest or not is_of_workers or is_local or max(calls) >= len(calls):
         return []  # the ranks of the group are not those of the workers, or the table omits some

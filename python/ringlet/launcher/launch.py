@@ -38,7 +38,7 @@ def launch(
     ----------
     fn : callable
         The function, which is sent to the workers by pickle. With the library cloudpickle (``pip install
-        'ringlet[cluster]'``) `fn` may be a lambda, or be defined in a notebook, a script or another function.
+        'ringlet[cluster]'``), `fn` may be a lambda, or be defined in a notebook, a script or another function.
     n : int
         Number of workers.
     args, kwargs : sequence and mapping, optional

@@ -39,8 +39,8 @@ _LONGEST_TURN_SECONDS = 1.0
 class LaunchJob:
     """The workers of one launch.
 
-    The constructor starts the workers with the environment `variables`. Each makes the pickled call `call`, on the
-    cores in its entry of `cores`, or on all cores if `cores` is empty.
+    The constructor starts the workers with the environment `variables`. Each worker makes the pickled call `call`, on
+    the cores in its entry of `cores`, or on all cores if `cores` is empty.
     """
 
     def __init__(

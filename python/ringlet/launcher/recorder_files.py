@@ -17,7 +17,7 @@ from ringlet.observe.recorder_memory import VARIABLE, new_memory
 _OTHERS_PER_WORKER, _OTHERS = 4, 64
 
 
-# The error of a strategy; its names and numbers of calls differ from the recorders' names and numbers.
+# Error of a strategy, whose names and numbers of calls differ from those in the recorders.
 _CALLS_OF_A_STRATEGY = re.compile(r"\bthe (?:workers|replicas) did not make the same call \(")
 
 
@@ -39,7 +39,7 @@ class RecorderFiles:
         return (), {VARIABLE: ""}
 
     def divergence(self, reported: str = "") -> str | None:
-        """Return a line about the first call that differs between ranks, or None; also None if `reported` has it."""
+        """Return a line about the first call that differs between ranks, or None; None if a strategy has `reported` it."""
         if _CALLS_OF_A_STRATEGY.search(reported):
             return None
         found = first_divergence(self._processes())

@@ -35,7 +35,7 @@ class ResultChannel:
         return all(not self.is_complete and self._parcel.read(self._descriptor) for _ in range(_READINGS))
 
     def worker_ended(self, now: float) -> None:
-        """Do nothing."""
+        """Do nothing, because this channel prints no output."""
 
     def tick(self, now: float) -> float | None:
         """Return None, because this channel has no timed work."""

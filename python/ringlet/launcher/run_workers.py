@@ -42,7 +42,7 @@ class Job:
     signal, or after one of them has raised an uncaught exception. The flight recorders are written to `log_folder` when
     the job fails or `recorder_signal` arrives. `attempt` counts the starts of the job, from 1. `hosts` maps hosts to
     numbers of workers, which MPI starts; with `simulates_hosts`, the hosts are network namespaces of this host. `cores`
-    lists the cores that each worker may use; it is empty if workers may use all.
+    lists the cores that each worker may use; it is empty if each may use all cores.
     """
 
     command: list[str]

@@ -43,7 +43,7 @@ def simulated_addresses(text: str) -> dict[str, int]:
 
 
 class SimulatedHosts:
-    """Hosts on one network; use `simulated_hosts`.
+    """Hosts on one network, created by `simulated_hosts`.
 
     `names` and `addresses` identify the hosts, `folder` holds temporary files, and `environment` has the variables with
     which mpiexec starts processes on the hosts.

@@ -95,7 +95,7 @@ class Supervisor:
     def ask_to_end(self, number: int) -> None:
         """Send all workers a terminating signal, and kill them after the grace period.
 
-        The children of workers do not receive the signal: workers can stop them, and tracebacks are not mixed.
+        The children of workers do not receive the signal, so that workers can stop them, and tracebacks are not mixed.
         """
         now = time.monotonic()
         for worker in self._living:

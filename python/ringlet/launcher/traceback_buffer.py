@@ -30,7 +30,7 @@ class TracebackBuffer:
 
     Such a traceback is held back for `hold_seconds`, or until the worker exits if it has reported an uncaught
     exception; the caller then sets `is_final`. `text` contains the held lines, and `began` is the arrival time of the
-    first, or None.
+    first held line, or None.
     """
 
     def __init__(self, hold_seconds: float = HOLD_SECONDS) -> None:

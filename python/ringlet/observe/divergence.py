@@ -15,7 +15,7 @@ _MOST_CALLS = 4
 class Divergence:
     """A call that differs between the ranks of a group; `calls` has each variant, its ranks and a source location.
 
-    `within` is the source of the only process with calls of the group, if there are several processes.
+    If only one of several processes has calls of the group, `within` is its source.
     """
 
     group: str

@@ -13,8 +13,8 @@ def stats() -> dict[str, OperationStats]:
     Returns
     -------
     dict of str to OperationStats
-        By name of the operation, such as ``"all_reduce"``; only operations that were called. Empty if the flight
-        recorder is off, for the reason that ``show_config`` prints, and in a child of ``os.fork()``.
+        The statistics of each operation that was called, by its name, such as ``"all_reduce"``. Empty in a child of
+        ``os.fork()``, and if the flight recorder is off; ``show_config`` prints the reason.
 
     Examples
     --------

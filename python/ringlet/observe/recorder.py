@@ -24,7 +24,7 @@ _TOTALS = struct.Struct("=4Q")
 _RECORD = struct.Struct("=3Q6B5HQ6q2I3Q")
 _PLACE = struct.Struct("=Q248s")
 _PLACES_BYTES = 256 * _PLACE.size
-_PLACE_BIT = 48  # in a record's field for bytes, the bits from this one on are the number of the source location
+_PLACE_BIT = 48  # first bit of the source location's number in a record's field for bytes
 _RING_HEADER_BYTES, _NUM_RECORDS, _MOST_RINGS, _MOST_DIMS = 4096, 1024, 256, 6
 _NO_NAME, _NO_PLACE = 0xFF, 0xFFFF
 _RAISED = 1 << 63
@@ -34,7 +34,7 @@ _MOST_READINGS = 5
 
 @dataclass(frozen=True)
 class Operation:
-    """A call of one rank; times are in seconds of ``time.monotonic()``, or None for events that had not happened."""
+    """A call of one rank; times are in seconds of ``time.monotonic()``, or None for events that have not happened."""
 
     group: str
     sequence: int

@@ -118,7 +118,7 @@ def _doubled_leaf(leaf: Any, spec: Any) -> Any:
 
 
 def spec_of_answers(answers: Sequence[Nest], source: Node, function: Callable[[Nest], Nest]) -> Nest:
-    """Return the specs of a function's results for the elements of `source`, inferred from `answers` for examples.
+    """Return the specs of a function's results; `answers` are its results for examples of the elements of `source`.
 
     If the specs of `source` have unknown sizes, the function is also called on an example of double size.
     """
@@ -130,7 +130,7 @@ def spec_of_answers(answers: Sequence[Nest], source: Node, function: Callable[[N
             specs.append(map_structure(spec_of, larger))
         return common_spec(specs)
     except Exception:
-        # The function rejects the other size, so it is unknown which result sizes depend on the input.
+        # The function rejects the doubled sizes, so it is unknown which result sizes depend on the input.
         return without_sizes(specs[0])
 
 

@@ -12,7 +12,7 @@ from ringlet.data.state.saved_elements import load_value, save_value
 from ringlet.errors import FailedPreconditionError, OutOfRangeError
 from ringlet.errors.exception_notes import add_note
 
-# Methods that save and restore a position. In PyTorch and Hugging Face, the iterable has these methods, and the
+# Methods that save and restore a position: of the iterator or, as in PyTorch and Hugging Face, of the iterable, whose
 # position is restored before iteration starts.
 _METHODS = (("get_state", "set_state"), ("state_dict", "load_state_dict"))
 
@@ -55,7 +55,7 @@ class Iteration(Stream):
         return value
 
     def close(self) -> None:
-        """Close the iterator, if it is a generator, and release it."""
+        """Close the iterator, if it has a `close` method as generators do, and release it."""
         self._is_closed = True
         iterator, self._iterator = self._iterator, iter(())
         self._iterable = None

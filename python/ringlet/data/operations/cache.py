@@ -35,7 +35,7 @@ def cache(self: Dataset, filename: Any = "", name: str | None = None) -> Dataset
     Raises
     ------
     TypeError
-        If `filename` is neither a string nor a path. While a file is written, if elements hold values other than
+        If `filename` is neither a string nor a path; while a file is written, if elements hold values other than
         numbers and text.
     NotFoundError
         During iteration, if the folder of the file does not exist.
@@ -74,7 +74,7 @@ class Cache(Transformation):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Whether there is a file; its path is omitted, because it may change before a state is restored."""
+        """Whether elements are stored in a file, whose path may change between saving and restoring."""
         return {"file": bool(self.filename)}
 
     @property

@@ -113,7 +113,7 @@ class Choose(Node):
 
 
 class ChooseElements(InputStreams):
-    """Stream of elements of several inputs; the first input chooses the input of each element."""
+    """Stream of elements of several inputs; the first input yields the index of the dataset for each element."""
 
     def __init__(self, sources: Sequence[Stream], stops: bool) -> None:
         super().__init__(sources)

@@ -19,7 +19,7 @@ from ringlet.data.graph.spec_inference import check_compatible, common_spec
 from ringlet.data.graph.table import Column, Rows, Table, row_count, row_numbers
 from ringlet.data.operations.common.user_function import node_of
 
-# The round in which the second input is opened, so that a shuffle in both inputs has a different order in each.
+# The round in which the second input is opened, so that a shuffle that both inputs share has a different order in each.
 _SECOND = 2**32
 
 

@@ -121,7 +121,7 @@ def _parts_of_function(function: FunctionType) -> list[Any]:
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     own = [function.__code__, function.__defaults__, function.__kwdefaults__, cells]
     if function.__globals__.get("__name__", "").startswith("ringlet."):
-        return own  # without the globals of functions of this library, which change only between releases
+        return own  # the globals of this library's functions change only between releases
     names = dict.fromkeys(_names(function.__code__))
     return [*own, {name: function.__globals__[name] for name in names if name in function.__globals__}]
 

@@ -47,7 +47,7 @@ def interleave(  # noqa: PLR0917 - the arguments are TensorFlow's
     Returns
     -------
     Dataset
-        When an open dataset ends, the next dataset takes its place at its next turn.
+        When an open dataset ends, the next dataset takes its place in the cycle.
 
     Raises
     ------

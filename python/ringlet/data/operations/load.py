@@ -67,7 +67,7 @@ def load(  # noqa: PLR0917 - the arguments are TensorFlow's
     TypeError
         If `reader_func` is not callable, or does not return a dataset.
     DataLossError
-        If a file is damaged; files of shards are checked during iteration. The error holds the name of the file and the
+        If a file is damaged; shard files are checked during iteration. The error holds the name of the file and the
         offset.
 
     Examples
@@ -148,7 +148,7 @@ class SavedShard(Node):
 
     @classmethod
     def of(cls, reference: list[Any]) -> SavedShard:
-        """Return the node for a `reference`."""
+        """Return the node of the shard with this `reference`."""
         folder, number, count, spec = reference
         return cls(folder, number, count, spec_of_text(spec))
 

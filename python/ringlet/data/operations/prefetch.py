@@ -225,7 +225,7 @@ class PrefetchElements(Stream):
         self._channel = _Channel(stream, size)
         self._node = node
         self._is_over = False
-        # Runs at deletion and at exit, which a daemon thread does not block.
+        # Runs when the object is deleted and at exit; daemon threads do not block the exit.
         self._finalizer = weakref.finalize(self, self._channel.shut, DROPPED_SECONDS)
 
     def __next__(self) -> Nest:

@@ -38,8 +38,8 @@ def rebatch(self: Dataset, batch_size: Any, drop_remainder: bool = False, name: 
     Raises
     ------
     InvalidArgumentError
-        If a size is negative, or all sizes are zero; if elements have no first dimension, or arrays of different
-        lengths, which may be detected only during iteration.
+        If a size is negative, or all sizes are zero. If elements have no first dimension or hold arrays of different
+        lengths; this may be detected only during iteration.
     TypeError
         If a size is not an integer.
 
@@ -80,7 +80,7 @@ class Rebatch(ElementTransform):
             self._known_rows()
 
     def _known_rows(self) -> int | None:
-        """Return the number of rows that all elements of the input have; None if unknown."""
+        """Return the number of rows of each element of the input; None if unknown."""
         specs = self.input.element_spec
         rows = set()
         for path, spec in zip(paths(specs), flatten(specs)[0], strict=True):

@@ -26,9 +26,9 @@ def repeat(self: Dataset, count: int | None = None, name: str | None = None) -> 
     Parameters
     ----------
     count : int, optional
-        Number of rounds; None or a negative number repeats infinitely. An infinite repeat still ends at the first round
-        without elements; directly after a `shuffle`, only if the first round has no elements, or after 1000 consecutive
-        empty rounds.
+        Number of rounds; None or a negative number repeats infinitely. An infinite repeat ends at the first round
+        without elements. Directly after a `shuffle`, it ends only if the first round, or 1000 consecutive rounds, have
+        no elements.
     name : str, unused
 
     Returns

@@ -54,7 +54,7 @@ def sample_from_datasets(  # noqa: PLR0917 - the arguments are TensorFlow's
     Raises
     ------
     ValueError
-        If `datasets` is empty, or the number of weights differs.
+        If `datasets` is empty, or the numbers of datasets and weights differ.
     TypeError
         If one of `datasets` is not a Dataset, their elements differ in structure or dtype, or weights are not floats.
     InvalidArgumentError

@@ -87,7 +87,7 @@ class Scan(ElementTransform):
 
     @property
     def _answers(self) -> list[Nest]:
-        """Return the first element; if it changed the shapes of the state, also the second element."""
+        """Results for the input's example; two, if the first call changes the shapes of the state."""
         state, first = map(as_element, pair(self.function(self.initial_state, self.input.example)))
         if map_structure(np.shape, state) == map_structure(np.shape, self.initial_state):
             return [first]

@@ -158,7 +158,7 @@ class ShardElements(InputStream):
         return element
 
     def _look_behind(self) -> None:
-        """Read the first element of each shard with a higher number."""
+        """Check that each shard with a higher index has an element."""
         self._skip, behind, self._behind = self._node.index, self._behind, 0
         for _ in range(behind):
             try:

@@ -180,7 +180,7 @@ class ShuffleRows(RowStream):
         if row_count(incoming) < self._buffer_size:
             self._rows = None
             return [self._permuted(incoming)]
-        self._buffer = incoming if isinstance(incoming, slice) else incoming.copy()  # the input may own the array
+        self._buffer = incoming if isinstance(incoming, slice) else incoming.copy()  # the buffer is changed in place
         return []
 
     def _replace(self, rows: RowStream, buffer: Rows) -> list[Numbers]:

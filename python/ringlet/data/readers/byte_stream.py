@@ -12,7 +12,7 @@ from ringlet.errors import DataLossError, FailedPreconditionError, InvalidArgume
 # Names of compressions, and the zlib parameter wbits of their format.
 COMPRESSIONS = {"GZIP": 16 + zlib.MAX_WBITS, "ZLIB": zlib.MAX_WBITS}
 
-# Compressed bytes per read; small, because an error of zlib discards all output of the call that fails.
+# Compressed bytes per read; small, because zlib discards all output of a call that fails.
 _INPUT_BYTES = 64 * 1024
 
 

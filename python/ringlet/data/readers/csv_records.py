@@ -1,7 +1,7 @@
 r"""Records of CSV files as lists of fields, as defined in RFC 4180.
 
 A record ends at a line feed, a carriage return, or both. A field in quotation marks may hold delimiters and line ends;
-a doubled quotation mark in it stands for a single one. An invalid record becomes a `Record` with an error message;
+two quotation marks in it stand for one. An invalid record becomes a `Record` with an error message;
 reading continues after the next line end.
 """
 
@@ -94,7 +94,7 @@ class RecordBlocks(FileBlocks):
 
     def _read(self) -> None:
         if len(self._rest) > len(self._memory):
-            self._memory = bytearray(2 * len(self._memory))  # avoids rescanning a long record
+            self._memory = bytearray(2 * len(self._memory))  # a long record is scanned again after each read
         count = self._read_into(self._memory)
         self._rest += memoryview(self._memory)[:count]
         self._at_end = not count
@@ -118,7 +118,7 @@ class RecordBlocks(FileBlocks):
         return records
 
     def _record(self, data: bytes, at: int) -> tuple[Record, int] | None:
-        """Return the record at a byte, and the start of the next record; None if the record is incomplete."""
+        """Return the record that starts at offset `at`, and the start of the next record; None if it is incomplete."""
         fields: list[bytes] = []
         while True:
             is_quoted = data[at : at + 1] == b'"'

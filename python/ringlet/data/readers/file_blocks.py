@@ -36,7 +36,7 @@ class FileBlocks(ABC):
 
     @abstractmethod
     def next_block(self) -> Sequence[Any]:
-        """Return the next elements, none at the end. Elements before damaged data are returned first."""
+        """Return the next elements, or an empty sequence at the end; elements before damaged data come first."""
 
     def skip_to(self, offset: int) -> None:
         """Skip to the `offset` of a block of this file, a number of bytes by default; called before any read."""

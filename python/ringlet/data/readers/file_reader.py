@@ -50,8 +50,8 @@ def parallel_reads(num_parallel_reads: Any) -> int | None:
 class FileReader(ElementTransform):
     """Base class of nodes over the elements of files; the elements of the input are the file names.
 
-    With `num_parallel_reads`, that many files are open at a time and take turns, one element per turn.
-    At the end of a file, the next file takes its place. Otherwise, files are read one after another.
+    With `num_parallel_reads`, this number of files are open at a time and take turns, one element per turn; the next
+    file replaces a file that ends. Without it, files are read one after another.
     """
 
     num_parallel_reads: int | None
@@ -68,7 +68,7 @@ class FileReader(ElementTransform):
         return TensorSpec((), object)
 
     def join(self, pieces: list[Any]) -> Nest:
-        """Return consecutive groups of elements as one batch."""
+        """Return one batch of several groups of consecutive elements."""
         elements = list(chain.from_iterable(pieces))
         batch = np.empty(len(elements), object)
         batch[:] = elements
@@ -218,7 +218,7 @@ class FileElements(InputStream):
         return False
 
     def _fill(self, turn: _Turn) -> bool:
-        """Read the next block of a turn without elements; if none is left, advance the turn and return False."""
+        """Read the next block of a turn without elements; at the end of its file, advance and return False."""
         if length_hint(turn.elements):
             return True
         if turn.blocks is None and not (self._has_names and self._open_next(turn)):

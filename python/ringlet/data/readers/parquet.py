@@ -64,8 +64,8 @@ def from_parquet(
 
     Notes
     -----
-    The dataset uses memory for about a megabyte of rows, and 256 KiB of stored data for each column, for files and row
-    groups of any size. The state of an iterator is the row number; on restoring, row groups before this row are not
+    For files and row groups of any size, memory holds about a megabyte of rows, and 256 KiB of stored data for each
+    column. The state of an iterator is the row number; on restoring, row groups before this row are not
     read again.
 
     Examples

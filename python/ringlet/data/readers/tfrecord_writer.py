@@ -127,7 +127,7 @@ class _Plain:
         self.flush = file.flush
 
     def close(self) -> None:
-        """Do nothing, because an uncompressed file has no frame to end."""
+        """Do nothing: uncompressed data has no trailer."""
 
 
 class _Gzip(gzip.GzipFile):

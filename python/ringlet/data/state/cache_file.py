@@ -54,7 +54,7 @@ class CacheWriter:
         file = path.open("ab", buffering=0)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # The previous lock holder may have renamed the file between the two lines above.
+            # Between open and flock, the previous lock holder may have renamed the file.
             is_it = path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat())
         except OSError:
             is_it = False

@@ -12,7 +12,7 @@ from ringlet.errors import DataLossError, FailedPreconditionError
 
 
 class SaveCheckpoints:
-    """The checkpoints of a `Dataset.save`; its `checkpoint_args` are those of ``tf.train.CheckpointManager``."""
+    """The checkpoints of one `Dataset.save`; the arguments are its `checkpoint_args`."""
 
     def __init__(
         self,

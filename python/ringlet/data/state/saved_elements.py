@@ -1,8 +1,8 @@
 """Encoding of elements in the state of a stream: nests of arrays become plain values that can be stored in a file.
 
 Tuples, lists and dictionaries are saved with their structure. Other structures (named tuples, registered classes) are
-saved as their leaves and rebuilt in the structure of `Node.element_spec`, so that no class is looked up by a name in a
-file.
+saved as their leaves and rebuilt in the structure of `Node.element_spec`, so that no class is looked up by a name read
+from a file.
 """
 
 from __future__ import annotations

@@ -175,7 +175,7 @@ def _read_memories(paths: Iterable[str], job: str | None = None) -> Iterator[Sna
             continue
         try:
             inode = os.fstat(descriptor).st_ino
-            # Launcher and worker share one memory, which is empty until the worker creates its first group.
+            # Launcher and worker share one memory file, which is empty until the worker creates its first group.
             if inode in seen or os.pread(descriptor, 1, 0) in (b"", b"\0"):
                 continue
             seen.add(inode)

@@ -30,7 +30,7 @@ _SHARED_BYTES = 1 << 21
 _LONGEST_VALUE = 60
 _SIZE_LIMITS = {"-v": resource.RLIMIT_AS, "-d": resource.RLIMIT_DATA, "-f": resource.RLIMIT_FSIZE}
 _FUTEX_WAKE, _FUTEX_CALLS = 1, {"x86_64": 202, "aarch64": 98}
-# Run by a child process: it may read its parent's memory if processes of a job may read each other's memory.
+# A child process runs this to test whether it may read its parent's memory, as processes of a job do.
 _READ_PARENT = """
 import ctypes, os, sys
 to = ctypes.create_string_buffer(8)

@@ -1,10 +1,10 @@
 """Streams of a cache in memory.
 
-A stream either *computes* elements and stores them, or *reads* stored elements. The state of a stream is its position,
-and the *beginning* of its input: the rounds and the state of the input at the first element. A restored stream computes
-the elements up to its position again, unless this process has stored them. The beginning of a complete store is a
-choice of the iteration: later rounds of the iteration, restored or not, yield the stored elements again, even if the
-stream that computed them is closed.
+A stream either *computes* elements and stores them, or *reads* stored elements. Its state consists of its position and
+the *beginning* of its input: the rounds and the state of the input before the first element. A restored stream computes
+the elements up to its position again, unless this process has stored them. The iteration context saves the beginning of
+a complete store, so that later rounds of the iteration, restored or not, yield the stored elements, even if the stream
+that computed them is closed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Store:
         self.begun: State | None = None
 
     def complete(self, kept: Any, begun: State | None, replaces: bool = False) -> None:
-        """Store the elements; the first call takes precedence unless `replaces`."""
+        """Store the elements, unless other elements are stored and `replaces` is False."""
         if self.kept is None or replaces:
             self.begun, self.kept = begun, kept
 
@@ -122,7 +122,7 @@ class CachedElements(Stream):
             self._input.close()
 
     def get_state(self) -> State:
-        """Return the position and the beginning of the input; if nothing is stored, its current state instead."""
+        """Return the position and the beginning of the input, or its current state if elements are not stored."""
         if self._is_closed:
             return {"at": None, "begun": None, "keeps": False}
         begun = self._begun

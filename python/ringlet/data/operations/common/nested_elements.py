@@ -26,7 +26,7 @@ from ringlet.data.state.saved_elements import load_element, load_elements, save_
 if TYPE_CHECKING:
     from ringlet.data.operations.flat_map import FlatMap
 
-# Held while a dataset makes its random choices, so that they are made once for all threads that open it.
+# Held while a dataset makes its random choices, so that all threads that open the dataset use the same choices.
 _CHOOSING = threading.Lock()
 
 
@@ -50,8 +50,7 @@ class DatasetFunction(UserFunction):
     def open(self, number: int, element: Nest, context: IterationContext) -> PipelineHandle:
         """Open the dataset of an element."""
         node = self.node(self(number, *spread(element)), number)
-        # Each element has its own round, so that a shuffle created outside of the function has a different order in
-        # each.
+        # Each element has its own round: a shuffle created outside of the function has a different order for each.
         context = context.in_round(number)
         with _CHOOSING:
             context.begin(node)
@@ -130,8 +129,8 @@ class NestedElements(InputStream):
     """Stream of the elements of several inner datasets, in turn.
 
     `num_calls` of the `cycle_length` slots are filled concurrently, in threads; if `num_calls` is one, elements are
-    read on request. A visit takes `block_length` elements. Unless `is_ordered`, any filled slot is visited if the next
-    slot is not filled.
+    read on request. A visit takes `block_length` elements. Unless `is_ordered`, a visit to a slot that a thread is
+    still filling moves to the slot that is filled first.
     """
 
     SAVED = ("at", "given", "count", "is_input_over")
