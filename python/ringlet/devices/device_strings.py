@@ -57,7 +57,7 @@ class Device:
 
     @property
     def is_local(self) -> bool:
-        """Whether the name refers to this process, without a cluster job."""
+        """Whether the name refers to this process, not to a job of a cluster."""
         return self.job == "localhost"
 
     @property

@@ -53,9 +53,9 @@ class _Absent(str):
 
 
 def without(**remedies: str) -> Callable[[C], C]:
-    """Return a class decorator that adds a remedy to the AttributeError of each of these absent attributes.
+    """Return a class decorator that adds a remedy to the AttributeError for each named attribute.
 
-    Descriptors, because a ``__getattr__`` would slow down every access to an attribute of the class.
+    Sets descriptors, because a ``__getattr__`` would slow down every access to an attribute of the class.
     """
 
     def decorated(cls: C) -> C:

@@ -73,7 +73,7 @@ class LocalChannel:
     @property
     def was_closed_here(self) -> bool:
         """Whether this process, or the parent that it was forked from, has closed the channel."""
-        has_no_connection = self.fileno() < 0  # read first: another thread may set _closed and then close it
+        has_no_connection = self.fileno() < 0  # read first: another thread sets _closed before closing
         return self._closed == _CLOSED_HERE or (has_no_connection and self._closed is None)
 
     @property

@@ -46,7 +46,7 @@ class CommandError(Exception):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Prints errors in one line, without the usage."""
+    """Parser that prints errors in one line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
         words = message.partition("unrecognized arguments: ")[2].split()

@@ -78,7 +78,7 @@ class Ending:
 
     @property
     def own_status(self) -> int:
-        """The exit status; the status of an uncaught exception if the worker was killed after it had printed one."""
+        """The exit status; if the worker was killed after an uncaught exception, the status of that exception."""
         return _FAILED if self.is_own and self.status < 0 and self.asked_at is not None else self.status
 
 

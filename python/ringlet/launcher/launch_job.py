@@ -127,7 +127,7 @@ class LaunchJob:
         add_note(error, f"{self._named(first)} raised this")
         lines = summary(endings, None, len(endings), most_errors=len(endings))
         if lines[0].startswith(f"{self._named(first)} {ending_text(failed.status)}"):
-            del lines[0]  # this line has only the status
+            del lines[0]  # this line states only how the worker exited
         for line in [*([self._divergence] if self._divergence else []), *lines]:
             add_note(error, line)
         raise error from cause

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OperationStats", "stats", "trace"]
 
-# Loaded on first use: collectives and strategies import modules of this package, but not these.
+# Loaded on first use, because collectives and strategies import this package but do not need these modules.
 __getattr__ = load_on_use(__name__, {"OperationStats": "recorder", "stats": "operation_stats"})
 
 __dir__ = list_public(__name__)

@@ -30,7 +30,7 @@ def open_own() -> None:
     if os.environ.get("RINGLET_RECORDER") == "0" or sys.platform != "linux":
         return
     head = header(os.getpid(), start_ticks(os.getpid()) or 0, _core.recorder_names())
-    # A program started by this program may inherit the descriptor; the memory is then in use, and a new one is created.
+    # A program started by this program may inherit the descriptor; its memory is then in use, so a new file is needed.
     for find in (_passed_memory, lambda: new_memory()[0]):
         try:
             descriptor = find()

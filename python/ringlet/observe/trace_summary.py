@@ -122,7 +122,7 @@ class TraceSummary:
         ]
 
     def asynchronous(self) -> Interval:
-        """Return the seconds spent in asynchronous calls, and how many of them overlapped with the program."""
+        """Return the seconds spent in asynchronous calls, and for how many of these the program did not wait."""
         total = hidden = 0.0
         for (process, number), times in self._tracks.items():
             if number >= FIRST_THREAD and times.num_calls:

@@ -11,7 +11,7 @@ from ringlet.errors import CollectiveMismatchError, DeadlineExceededError, Worke
 from ringlet.rank_zero.process_role import process_role
 from ringlet.strategy.multi_worker.ambient_worker_group import current_workers
 
-# Each call creates its own group, so that a failed call does not affect later calls. All processes count equally.
+# Each call creates its own group, so that a failed call does not affect later calls. Counts are equal on all processes.
 _calls = itertools.count()
 
 

@@ -118,7 +118,7 @@ class _Once:
         with self as is_first:
             if is_first:
                 result = function()
-                self._result = to_text(result)  # also in a single process, to reject the same types
+                self._result = to_text(result)  # even in a single process, to reject unsupported types
                 return result
             received: T = from_text(self._result)
             return received

@@ -51,7 +51,7 @@ class FileReader(ElementTransform):
     """Base class of nodes over the elements of files; the elements of the input are the file names.
 
     With `num_parallel_reads`, this number of files are open at a time and take turns, one element per turn; the next
-    file replaces a file that ends. Without it, files are read one after another.
+    file replaces a file that ends. With None, files are read one after another.
     """
 
     num_parallel_reads: int | None
@@ -218,7 +218,7 @@ class FileElements(InputStream):
         return False
 
     def _fill(self, turn: _Turn) -> bool:
-        """Read the next block of a turn without elements; at the end of its file, advance and return False."""
+        """Read the next block if the turn has no elements; at the end of its file, advance and return False."""
         if length_hint(turn.elements):
             return True
         if turn.blocks is None and not (self._has_names and self._open_next(turn)):

@@ -128,7 +128,7 @@ class FilesColumn:
         self._ends = list(accumulate(map(len, arrays)))
         self.spec = self._columns[0].spec
         self.row_bytes = self._columns[0].row_bytes
-        self.is_memory = True  # approximate: slices that span several files are copied
+        self.is_memory = True  # except slices that span several files, which are copied
 
     def __len__(self) -> int:
         return self._ends[-1]

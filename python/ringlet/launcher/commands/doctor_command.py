@@ -15,7 +15,7 @@ from ringlet.launcher.commands.machine_checks import CHECKS, Facts, Line, run_ch
 from ringlet.launcher.launch import launch
 
 _SELF_TEST_SECONDS = 60.0
-_NUM_ELEMENTS = 1 << 16  # large enough to be read from another process's memory, where the system allows it
+_NUM_ELEMENTS = 1 << 16  # large enough for direct reads of the other rank's memory, if allowed
 _WIDTH = 110
 
 _EPILOG = """\

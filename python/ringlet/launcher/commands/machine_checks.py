@@ -30,7 +30,7 @@ _SHARED_BYTES = 1 << 21
 _LONGEST_VALUE = 60
 _SIZE_LIMITS = {"-v": resource.RLIMIT_AS, "-d": resource.RLIMIT_DATA, "-f": resource.RLIMIT_FSIZE}
 _FUTEX_WAKE, _FUTEX_CALLS = 1, {"x86_64": 202, "aarch64": 98}
-# A child process runs this to test whether it may read its parent's memory, as processes of a job do.
+# Run by a child process: if it can read its parent's memory, the processes of a job can read each other's.
 _READ_PARENT = """
 import ctypes, os, sys
 to = ctypes.create_string_buffer(8)

@@ -122,7 +122,7 @@ class CachedElements(Stream):
             self._input.close()
 
     def get_state(self) -> State:
-        """Return the position and the beginning of the input, or its current state if elements are not stored."""
+        """Return the position and the state of the input: its beginning, or its current state if nothing is stored."""
         if self._is_closed:
             return {"at": None, "begun": None, "keeps": False}
         begun = self._begun

@@ -139,7 +139,7 @@ def _shape(given: Any, spec: TensorSpec, component: int) -> Shape:
             )
         return spec.shape
     if not np.iterable(given) or isinstance(given, str) or any(isinstance(size, (list, tuple)) for size in given):
-        raise ValueError(f"a padded shape must be a list or tuple of sizes, None or -1, got {given!r}")
+        raise ValueError(f"a padded shape must be a list or tuple whose sizes are integers, None or -1, got {given!r}")
     try:
         sizes = tuple(None if size is None or index(size) == -1 else index(size) for size in given)
     except TypeError:
