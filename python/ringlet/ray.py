@@ -118,7 +118,7 @@ class RingletGroup(BaseGroup):  # type: ignore[misc]
             _store(block, out)
 
     def reducescatter(self, tensor: Any, tensor_list: Any, reducescatter_options: Any = None) -> None:
-        """Combine the lists of all ranks element by element; rank r receives element r."""
+        """Combine the arrays with the same index in the lists of all ranks; rank r receives the result of index r."""
         out, blocks = _one(tensor), [as_ndarray(block).reshape(-1) for block in _one(tensor_list)]
         if {block.size for block in blocks} != {writeable_memory(out).size}:
             raise InvalidArgumentError(

@@ -62,7 +62,7 @@ def test_specifications_of_jax_are_accepted():
         assert NamedSharding(mesh, theirs) == mesh.sharding(*spec)
     theirs = jax.sharding.PartitionSpec("x", unreduced={"y"})
     assert NamedSharding(mesh, theirs) == mesh.sharding("x", unreduced="y")
-    with pytest.raises(ShardingError, match="has reduced axes, which only JAX has: omit reduced="):
+    with pytest.raises(ShardingError, match="has reduced axes, which only JAX supports: omit reduced="):
         NamedSharding(mesh, jax.sharding.PartitionSpec("x", reduced={"y"}))
 
 

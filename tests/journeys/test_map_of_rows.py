@@ -39,7 +39,7 @@ def test_ragged_arrays_are_mapped_as_the_error_says():
 
 def test_the_error_of_a_function_of_one_row_has_no_cause_inside_ringlet():
     # Errors with a cause are printed with all frames.
-    with pytest.raises(ValueError, match="one row for each, such as np") as caught:
+    with pytest.raises(ValueError, match="one row for each of them, such as np") as caught:
         ringlet.map(np.sum, X)
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__

@@ -174,10 +174,10 @@ def _new_display(target: Any) -> Any:
         rich_progress.TimeElapsedColumn(),
         rich_progress.TimeRemainingColumn(),
     )
-    # With `file`, the console keeps the object; with `stderr`, it follows later replacements of sys.stderr.
+    # A console made with `file` keeps that object; one made with `stderr` follows later replacements of sys.stderr.
     console = Console(stderr=True) if target is sys.stderr else Console(file=target)
-    # On a terminal, the program's output is redirected above the bar; output to a file is not. A refresh thread would
-    # contend with the replicas for the GIL.
+    # Output of the program to a terminal is printed above the bar; output to a file is not redirected. There is no
+    # refresh thread, which would contend with the replicas for the GIL.
     return rich_progress.Progress(
         *columns,
         console=console,

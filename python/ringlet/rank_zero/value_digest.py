@@ -28,7 +28,10 @@ _BLOCK_ELEMENTS = 1 << 18
 
 
 class Leaf:
-    """An array, or a value that is compared as text; other values raise TypeError. `path` is an index expression."""
+    """An array, or a value that is compared as text; other values raise TypeError.
+
+    `path` is an index expression. `form` is the dtype and shape of an array, or the type of another value.
+    """
 
     def __init__(self, path: str, value: Any) -> None:
         self.path = path
@@ -59,7 +62,7 @@ class Leaf:
             self.form = f"{array.dtype}{list(array.shape) if array.shape else ''}"
 
     def digest(self) -> str:
-        """Return the digest of the form and the content."""
+        """Return the digest of `form` and the content."""
         found = hashlib.blake2b(self.form.encode(), digest_size=_DIGEST_BYTES)
         for block in self._blocks():
             found.update(block)
@@ -125,8 +128,8 @@ def _bytes_of(block: Array) -> Array:
 class ValueDigest:
     """The leaves of a replica's structure by path, and their digests.
 
-    `table` has the path, form and digest of each leaf. `digest` is the digest of the table; it does not depend on the
-    order of dictionaries. `error` is the reason why the value cannot be compared, or None.
+    `table` has the `path`, `form` and digest of each leaf. `digest` is the digest of the table, and does not depend on
+    the order of dictionaries. `error` is the reason why the value cannot be compared, or None.
     """
 
     def __init__(self, structure: Any) -> None:

@@ -95,7 +95,7 @@ class LateArrivals:
         handshake = client.handshake
         for _, identity in self._members:
             if identity.is_same_process(handshake.identity):
-                # If another process retries, this process has probably closed the group of this name in the meantime.
+                # Other processes may retry, because this process has probably closed its group by the next attempt.
                 reason = (
                     f"{identity} is already in a group of this name, which {self._ours.identity} has not closed: close "
                     "that group in every process before creating another group of this name, or use another name."

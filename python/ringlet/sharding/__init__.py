@@ -85,7 +85,7 @@ _PUBLIC = {
 }
 __all__ = list(_PUBLIC)
 
-# Names of JAX and torch, and what to write instead.
+# Names from JAX and PyTorch, with the equivalent in ringlet.
 _RESHARD = "write x.reshard(sharding)"
 __getattr__ = load_on_use(
     __name__,

@@ -126,11 +126,11 @@ class Conversions:
             try:
                 memory = x._shared_memory()
                 if x is self and memory.flags.writeable:
-                    self._writable_buffers()  # arrays that read this memory get a copy, as before an assignment
+                    self._writable_buffers()  # arrays that share this memory get a copy, as before an assignment
                     memory = self._shared_memory()
                 memory.flags.writeable &= x is self  # other arrays may share the combined values of a partial array
                 capsule = memory.__dlpack__(**options)
-            except BufferError:  # the tiles are not in one block, or the consumer does not know of read-only memory
+            except BufferError:  # the tiles are not in one block, or the consumer does not support read-only memory
                 if copy is not None:
                     raise
             else:

@@ -69,7 +69,7 @@ def _power(operation: Callable[[Any, Any], Any], array: Any, exponent: Any, out:
 
 def _equality(ufunc: np.ufunc, compared: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
-        """Compare elements, and records field by field; incomparable values are unequal, as with ndarrays."""
+        """Compare elements (structured elements field by field); incomparable values are unequal, as in NumPy."""
         if getattr(type(other), "__array_ufunc__", ufunc) is None:
             return NotImplemented
         try:
@@ -266,8 +266,8 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
         Parameters
         ----------
         sharding : Sharding, NamedSharding or PartitionSpec
-            The new sharding, for the same number of dimensions and the same devices. A specification alone is for the
-            mesh of this array.
+            The new sharding, for the same number of dimensions and the same devices. A PartitionSpec refers to the mesh
+            of this array.
 
         Returns
         -------

@@ -61,7 +61,7 @@ def _argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: boo
 
 
 def _reshape(x: Any, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Any:
-    """Return a writable array of another shape; the first write copies it."""
+    """Return a writable array of another shape; the first write copies its elements."""
     options = {} if copy is None else {"copy": copy}  # NumPy 2.0 does not have `copy`
     made: Any = np.reshape(x, shape, **options)  # type: ignore[call-overload]
     return as_writable(made) if isinstance(made, ShardedArray) else made

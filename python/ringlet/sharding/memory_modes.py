@@ -37,7 +37,7 @@ def planning() -> Iterator[None]:
 def mode(name: Mode) -> Iterator[None]:
     """Set whether devices share the memory of arrays that are created inside the block.
 
-    Results are bit-identical in both modes. ``"copy"`` tests this, and shows how a program runs without shared memory.
+    Results are bit-identical in both modes. Mode ``"copy"`` is for tests: it simulates devices without shared memory.
 
     Parameters
     ----------

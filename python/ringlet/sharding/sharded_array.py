@@ -226,7 +226,7 @@ class ShardedArray(ArrayMethods, Conversions):
 
             known = materialized(self)
             self._adopt(known)
-            self._root = weakref.ref(known)  # its memory may be shared with readers
+            self._root = weakref.ref(known)  # other arrays may read the memory of `known`
         if self._root is not None:
             self._own()
         readers, self._readers = self._readers, {}

@@ -158,14 +158,14 @@ def test_shared_and_copied_memory_give_the_same_bits(dtype, rows):
             (1, 4, 8),
             (2, 4, 3),
             {"lhs_dilation": "two"},
-            "lhs_dilation is 'two': expected an integer of 1 or more, or a sequence of 1",
+            "lhs_dilation is 'two': expected an integer of 1 or more, or a sequence of length 1",
         ),
         (
             (1, 4, 8),
             (2, 4, 3),
             {"lhs_dilation": {2: 1}},
             r"lhs_dilation is \{2: 1\}: expected an integer of 1 or "
-            r"more, or a sequence of 1",
+            r"more, or a sequence of length 1",
         ),
         ((1, 4, 8), (2, 4, 3), {"dimension_numbers": {"NCH"}}, r"dimension_numbers \{'NCH'\} do not name each"),
         (
@@ -173,7 +173,7 @@ def test_shared_and_copied_memory_give_the_same_bits(dtype, rows):
             (2, 4, 3),
             {"rhs_dilation": (1, 2)},
             r"rhs_dilation is \(1, 2\): expected an integer of 1 or "
-            r"more, or a sequence of 1",
+            r"more, or a sequence of length 1",
         ),
     ],
 )

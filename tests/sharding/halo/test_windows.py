@@ -107,7 +107,8 @@ def test_numbers_are_one_for_all_or_one_for_each_dimension():
     assert per_dimension("strides", np.int64(2), 2) == (2, 2)
     assert per_dimension("strides", None, 2) == (1, 1)
     for wrong in ((1, 2, 3), (0, 1), -1, 1.5, (1.5, 1), "2"):
-        with pytest.raises(ValueError, match=r"strides is .* expected an integer of 1 or more, or a sequence of 2"):
+        message = r"strides is .* expected an integer of 1 or more, or a sequence of length 2"
+        with pytest.raises(ValueError, match=message):
             per_dimension("strides", wrong, 2)
 
 

@@ -27,7 +27,7 @@ _NAMES = """argmax argmin broadcast_to clip concatenate expand_dims flip moveaxi
 # Functions that copy or compare elements, or are elementwise: one call with whole arrays returns the same elements as a
 # call for each tile.
 EXACT = frozenset(getattr(np, name) for name in _NAMES.split())
-# Functions that may be cached as a StackedCall: all their numeric arguments except operands, such as axes, are
+# Functions that may be cached as a StackedCall: their numeric arguments other than operands, such as axes, are
 # integers.
 _NAMES = "all any dot einsum inner max mean min prod sum tensordot vdot"
 STACKED = frozenset(getattr(np, name) for name in _NAMES.split())
@@ -58,7 +58,6 @@ class _WholeCall(NamedTuple):
     shares_memory: bool
 
     def __call__(self, arrays: Sequence[ShardedArray], arguments: Any) -> ShardedArray:
-        """Run the call on operands of the cached kinds."""
         args, kwargs = arguments
         made = self.function(*_wholes(args), **{name: _whole(value) for name, value in kwargs.items()})
         if self.shares_memory:
@@ -144,7 +143,7 @@ def cached(
 
 
 def run_cached(operation: Any, args: Sequence[Any]) -> ShardedArray | None:
-    """Return the result of the call that :func:`cached` keeps for these arguments; None without one."""
+    """Return the result of the call that :func:`cached` keeps for these arguments; None if it keeps none."""
     arrays: list[ShardedArray] = []
     call = _calls.get((operation, *[_kind(value, arrays) for value in args]))
     return None if call is None or not _is_simple(arrays) else call(arrays, (args, {}))

@@ -21,9 +21,9 @@ def deterministic(kind: Literal["tiling"] | None = "tiling") -> Iterator[None]:
 
     Applies to ``sum``, ``nansum``, ``mean`` and ``add.reduce`` of floats of up to 64 bits and of complex numbers made
     of them; write dot products as ``(a * b).sum()``. Results have the same bits on any mesh, in any sharding and memory
-    order. The error of up to 2**20 terms is at most 1 ulp plus 2**-70 times the largest term. Each sum takes about ten
-    passes over the array and four all-reduces of the result's size instead of one; its result is never partial. Without
-    this block, results are also the same in each run, but depend on the tiling.
+    order. The error of up to 2**20 terms is at most 1 ulp plus 2**-70 times the largest term. A sum takes about ten
+    passes over the array instead of one, and four all-reduces of the result's size instead of one; its result is never
+    partial. Without this block, results are the same in each run, but depend on the tiling.
 
     Parameters
     ----------

@@ -38,9 +38,9 @@ def on_devices(
     """Run the work of each device, in parallel if that is faster for `bytes_per_device` read and written.
 
     A device's result depends neither on the thread that computes it nor on the number of threads: BLAS is limited to
-    one thread for each device, even if one thread does all the work, unless there is one device (`is_alone`). Work runs
-    in a copy of the caller's context and may call this function. Raises the exception of the first failed device, with
-    a note that names the device.
+    one thread for each device, even if one thread does all the work, unless there is only one device (`is_alone`). Work
+    runs in a copy of the caller's context and may call this function. Raises the exception of the first failed device,
+    with a note that names the device.
     """
     in_threads(work, devices, bytes_per_device, is_alone=is_alone, note="in the work of device ")
 

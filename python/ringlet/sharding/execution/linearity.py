@@ -137,6 +137,6 @@ def _kept_as_it_is(x: Any) -> Any:
     if isinstance(x, ShardedArray):
         x = settled(x)
         if x._is_number():
-            return x  # numbers are read-only
+            return x  # read-only, so no copy is needed
         return x._derive(lambda buffer: buffer, x._layout)
     return x.copy() if isinstance(x, np.ndarray) else x

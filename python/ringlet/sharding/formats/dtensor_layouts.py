@@ -180,7 +180,7 @@ def _mesh_of(device_mesh: Any, member: Member) -> Mesh:
 
 
 def _check_chunks(shape: tuple[int, ...], entries: Sequence[Sequence[str]], mesh: Mesh) -> None:
-    """Raise an error if a dimension is divided unevenly over several axes, which PyTorch does axis by axis."""
+    """Raise an error if a dimension is divided unevenly over several axes: PyTorch divides it axis by axis."""
     for dim, entry in enumerate(entries):
         axes = [axis for axis in entry if mesh.shape[axis] > 1]
         count = math.prod(mesh.shape[axis] for axis in axes)

@@ -28,7 +28,7 @@ class Boundary(NamedTuple):
 class Segment(NamedTuple):
     """A slice `at` of a region, and the slice of the dimension whose elements it copies.
 
-    `source` is descending in reflected images; a single element is repeated.
+    `source` is descending where the dimension is reflected; a single element is repeated.
     """
 
     at: slice
@@ -61,7 +61,7 @@ def _can_hold(number: Array, dtype: np.dtype[Any]) -> bool:
 
 @lru_cache(maxsize=4096)
 def segments(length: int, begin: int, end: int, kind: str) -> tuple[Segment, ...]:
-    """Return the sources of a region that may extend over both ends; constant elements have no source."""
+    """Divide a region, which may extend beyond both ends, into segments; constant elements are in no segment."""
     if begin >= end:
         return ()
     if kind in ("constant", "nearest"):
@@ -82,7 +82,7 @@ def segments(length: int, begin: int, end: int, kind: str) -> tuple[Segment, ...
 
 
 def _source(start: int, stop: int, length: int, kind: str, number: int) -> slice:
-    """Return the elements of image `number` of the dimension; with "reflect", odd images are reversed."""
+    """Return the source of a slice of repetition `number`; with "reflect", odd repetitions are reversed."""
     if kind != "reflect" or number % 2 == 0:
         return slice(start, stop)
     last = length - 1 - stop

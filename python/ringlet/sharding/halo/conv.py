@@ -215,9 +215,9 @@ def _frozen(option: Any) -> Any:
 
 
 class _TextKey(str):
-    """Text as a cache key: for an unhashable option, and for a number that may equal an integer, such as 2.0.
+    """The text of an option that is unhashable, or that equals an integer of another type, as a cache key.
 
-    Errors show the original value.
+    For example, 2.0 and 2 would be the same key. Errors show the text without quotes.
     """
 
     __slots__ = ()

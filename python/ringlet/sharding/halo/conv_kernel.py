@@ -158,11 +158,11 @@ def _convolve_matrices(x: Array, weights: Array, out: Array, windows: Windows) -
 class _Seamless(NamedTuple):
     """Scratch memory for blocks of one size, with cached views.
 
-    `memory` holds `places`, the input [*outer, line, place, c], and one window of padding; a line's length is a
-    multiple of the window's. `matrices` has a view of `memory` for each tap of the outer dimensions: [*outer, first,
-    row, place in window and c], where `first` is the first place of the windows in the matrix. `sums` [2, *outer, line,
-    place, o] is the sum of the products and the latest product; `products` is a view of `sums`, [2, *outer, first, row,
-    o].
+    `memory` holds `places`, the input [*outer, line, place, c], followed by one window of padding. The length of a line
+    is a multiple of the window's size. For each window element in the outer dimensions, `matrices` has a view of
+    `memory`, [*outer, first, row, place in window and c]: one matrix for each place at which the first window begins.
+    `sums`, [2, *outer, line, place, o], has the sum of the products and the latest product; `products` is a view of
+    `sums`, [2, *outer, first, row, o].
     """
 
     memory: Array
@@ -173,11 +173,11 @@ class _Seamless(NamedTuple):
 
 
 def _convolve_seamless(x: Array, weights: Array, out: Array, windows: Windows) -> None:
-    """Convolve with windows that overlap in memory instead of copied windows.
+    """Convolve without copying the windows, which overlap in memory.
 
     Every `size`-th window begins where the previous such window ends, so these windows are the rows of a matrix inside
     the input; a second matrix begins with the second window, and so on. If rows of places hold a whole number of such
-    windows, the matrix continues from one row of places to the next. Its rows on the seam belong to no output.
+    windows, the matrix continues from one row of places to the next. Matrix rows on the seam belong to no output.
     """
     size, (c, o) = windows[-1].size, weights.shape[-2:]
     factors = weights.reshape(-1, size * c, o)

@@ -95,7 +95,7 @@ class Convolution:
         return np.swapaxes(self._in_groups(view, self.rhs_shape[outputs]), -2, -3)
 
     def tiles_of(self, product: Product, counts: tuple[int, ...]) -> tuple[int, ...] | None:
-        """Return the number of tiles along batch and spatial dimensions, given those along a product's result.
+        """Return the numbers of tiles along batch and spatial dimensions, given `counts` for a product's result.
 
         None for the kernel gradient, if features are divided, or if a tile has no inputs and is therefore zero.
         """
@@ -109,7 +109,7 @@ class Convolution:
         tiles = tuple([counts[dimension] for dimension in spatial])
         if counts[features] > 1 or not all_have_inputs(product.windows, tuple([shape[d] for d in product.seen]), tiles):
             return None
-        # With several batch groups, tiles along the batch dimension do not count.
+        # With several batch groups, tiles along the input's batch dimension divide the groups, not their batches.
         return (counts[batch] if self.batch_groups == 1 else 1, *tiles)
 
     def factors(self, factor_map: FactorMap, operands: Sequence[Any]) -> FactorMap:

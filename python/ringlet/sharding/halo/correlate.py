@@ -1,4 +1,4 @@
-"""Correlation of sharded and plain arrays with a kernel, in any number of dimensions or with NumPy's functions."""
+"""Correlation with a kernel in any number of dimensions, and NumPy's functions ``correlate`` and ``convolve``."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def _run(
     outputs: int | None = None,
     dtype: Any = None,
 ) -> Any:
-    """Apply windows to the first operand; `outputs` is 1 if the second operand has an element for each window."""
+    """Apply windows to the first operand; `outputs` is 1 if the second operand, not the result, has their elements."""
     dimensions = tuple(range(len(shape)))
     none = (None,) * len(shape)
 

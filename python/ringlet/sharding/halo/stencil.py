@@ -157,8 +157,8 @@ def map_halo_vjp(
     view = _view(x, depth, boundary)
     outputs = view._replace(depths=((0, 0),) * x.ndim, reaches=tuple(map(max, view.depths)))
     inputs = view._replace(reaches=outputs.reaches)
-    # Outputs beyond the ends of a periodic array do not wrap around: they are separate outputs, surrounded by other
-    # images of the array.
+    # For a periodic array, outputs beyond the ends are computed from repetitions of `cotangent`. Gradients of elements
+    # beyond the ends are dropped: adding them to the elements that they repeat would count these outputs twice.
     once = tuple(Boundary("constant") if b.kind == "periodic" else b for b in view.boundaries)
     dimensions = tuple(range(x.ndim))
 

@@ -13,7 +13,7 @@ from ringlet.sharding.layout.partition import whole_number
 Numbers = int | Sequence[int]
 Padding = str | Sequence[tuple[int, int]]
 Ranges = tuple[tuple[int, int], ...]
-# For each dimension of an array, the ranges that its tiles need, in order; None if a tile needs only itself.
+# For each dimension of an array, the ranges that its tiles need, in order; None if a tile needs only its own elements.
 Needs = tuple[tuple[Ranges, ...] | None, ...]
 
 
@@ -165,7 +165,7 @@ def per_dimension(what: str, given: Numbers | None, ndim: int, least: int = 1) -
     numbers = _whole_numbers(given) if one is None else (one,) * ndim
     if len(numbers) != ndim or any(number is None or number < least for number in numbers):
         raise ValueError(
-            f"{what} is {shortened(given)}: expected an integer of {least} or more, or a sequence of {ndim}"
+            f"{what} is {shortened(given)}: expected an integer of {least} or more, or a sequence of length {ndim}"
         )
     return numbers  # type: ignore[return-value]
 

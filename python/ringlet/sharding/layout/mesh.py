@@ -36,7 +36,7 @@ class Mesh:
     devices : array_like of int, or names
         Logical devices in row-major order, by default 0, 1, 2, …; if `axes` is an array, the names of the axes.
     axis_names : str or sequence of str, optional
-        The names of the axes if `axes` is an array: JAX's keyword for `devices`.
+        JAX's keyword for the names of the axes if `axes` is an array; replaces `devices`.
     member : Member, optional
         Membership of this process in the group of processes that own the devices. Every process of the group must make
         the same mesh. By default this process owns all devices.
@@ -211,7 +211,7 @@ class NamedSharding:
         spec: Any = self.spec
         if type(spec).__name__ in SPEC_NAMES and not isinstance(spec, PartitionSpec):  # JAX's PartitionSpec
             if getattr(spec, "reduced", ()):
-                raise ShardingError(f"{spec} has reduced axes, which only JAX has: omit reduced=")
+                raise ShardingError(f"{spec} has reduced axes, which only JAX supports: omit reduced=")
             # JAX refuses to iterate over a PartitionSpec with unreduced axes.
             spec = PartitionSpec(*getattr(spec, "partitions", spec), unreduced=getattr(spec, "unreduced", ()))
             object.__setattr__(self, "spec", spec)

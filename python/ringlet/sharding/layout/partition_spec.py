@@ -10,7 +10,7 @@ from ringlet.collectives.argument_parsing import shortened
 from ringlet.errors import ShardingError
 
 Entry = str | Iterable[str] | None
-SPEC_NAMES = ("PartitionSpec", "P")  # the class has either name, by version of JAX
+SPEC_NAMES = ("PartitionSpec", "P")  # the name of JAX's class, which depends on the version
 
 
 @dataclass(frozen=True, init=False, repr=False)

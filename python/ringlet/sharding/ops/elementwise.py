@@ -29,7 +29,7 @@ _UMATH = importlib.import_module("numpy._core.umath" if hasattr(np, "strings") e
 NEEDS_OWN_MEMORY = frozenset(
     (np.isfinite, np.isinf, np.isnan, np.negative, np.signbit, getattr(_UMATH, "_slice", np.isnan))
 )
-# Options for memory layout and class of results, which are fixed here.
+# Options without effect: the memory order and the class of results are fixed.
 _WITHOUT_EFFECT = ("order", "subok")
 
 
@@ -90,12 +90,12 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
     dtypes = _checked_dtypes(ufunc, operands, mask, outs, options)
     arguments = operands if mask is True else [*operands, mask]
     shape = _checked_shape([_shape(x) for x in arguments], outs)
-    # Masked elements keep the old values; an `out` that is the only sharded array determines the layout.
+    # `out` is an operand if elements excluded by the mask keep its values, or if only `out` determines the layout.
     is_read = mask is not True or not any(isinstance(x, ShardedArray) for x in operands)
     kept = [k for k, out in enumerate(outs) if out is not None and is_read]
     arguments += [outs[k] for k in kept]
     labels, result = broadcast_factors([*map(_shape, arguments), shape])
-    # Results cast to an `out` must not be partial.
+    # The result may be partial only without options and mask, and only if `out` is omitted or partial.
     if options or len(arguments) > ufunc.nin or (outs[0] is not None and is_known(outs[0])):
         factor_map = FactorMap(labels[:-1], result)
     else:

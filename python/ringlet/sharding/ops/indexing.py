@@ -131,7 +131,7 @@ def _kinds_of(key: Any) -> tuple[tuple[Any, ...], tuple[type, ...]]:
 
 @lru_cache(maxsize=1024)
 def _view_layout(layout: Layout, kinds: tuple[type, ...]) -> Layout | None:
-    """Return the layout of an array indexed by entries of these types; None for other types than those of `_SIMPLE`."""
+    """Return the layout of an array indexed by entries of these types; None for types not in `_SIMPLE`."""
     is_simple = _SIMPLE.keys() >= {*kinds}
     basic = _basic((1,) * layout.ndim, tuple([_SIMPLE[kind] for kind in kinds])) if is_simple else None
     return None if basic is None else basic.layout(basic.taken_layout(layout))

@@ -41,7 +41,7 @@ def _kept(function: Callable[..., Any]) -> Callable[..., Any]:
 _NAMES = ("array", "asarray", "asanyarray", "asarray_chkfinite")
 _CONVERSIONS: dict[str, Any] = {name: _kept(getattr(np, name)) for name in _NAMES}
 _CONVERSIONS["_makearray"] = lambda a: (_CONVERSIONS["asarray"](a), lambda result: result)
-_CONVERSIONS["_cond_svdvals"] = lambda x: np.linalg.svd(x, compute_uv=False)  # NumPy 2.5 calls LAPACK's function
+_CONVERSIONS["_cond_svdvals"] = lambda x: np.linalg.svd(x, compute_uv=False)  # in NumPy 2.5, calls LAPACK directly
 _CONVERSIONS["ndarray"] = (np.ndarray, ShardedArray)  # for isinstance() checks
 
 
@@ -78,9 +78,9 @@ def own_body(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _undivided_first(arguments: Callable[..., Any], function: str) -> Callable[..., Any]:
-    """Order the axes of an FFT so that NumPy transforms undivided axes first; the axis of a real FFT stays the last.
+    """Order the axes of an FFT so that NumPy transforms undivided axes first; the axis of a real FFT stays last.
 
-    NumPy goes through the list of axes from its end, and in `irfftn` from its start.
+    NumPy transforms the axes in descending order of their position in the list; `irfftn`, in ascending order.
     """
 
     def ordered(a: Any, s: Any, axes: Any, **kwargs: Any) -> tuple[list[Any], list[Any]]:
@@ -100,7 +100,7 @@ _PIECEWISE = own_body(np.piecewise)
 
 @implements(np.piecewise)
 def piecewise(x: Any, condlist: Any, *args: Any, **kwargs: Any) -> Any:
-    """Implement :func:`numpy.piecewise`; an array of conditions without rows is one condition."""
+    """Implement :func:`numpy.piecewise`; a sharded `condlist` of fewer than two dimensions is one condition."""
     is_one = isinstance(condlist, ShardedArray) and condlist.ndim < 2 and np.ndim(x)
     return _PIECEWISE(x, [condlist] if is_one else condlist, *args, **kwargs)
 

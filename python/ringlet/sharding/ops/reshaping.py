@@ -30,8 +30,8 @@ def reshape(
     """Implement :func:`numpy.reshape`, read-only unless `copy` is true.
 
     Merged or split dimensions keep their tiles, and nothing is sent, if the tiles are contiguous runs of the result, as
-    along the first dimension. Other merged dimensions are gathered. If tiles of the result begin elsewhere, neighbours
-    exchange the difference.
+    along the first dimension. Other merged dimensions are gathered. If the tiles of the result have other bounds,
+    neighbours exchange elements.
     """
     x, given = a, newshape if shape is None else shape
     order = _order_of(x, order)
@@ -76,8 +76,8 @@ def _order_of(x: ShardedArray, order: Any) -> str:
 class _Plan(NamedTuple):
     """Plan of a reshape; `copies` is None if nothing moves.
 
-    `flat_shape` is either shape with the dimensions that are reshaped together merged; `sources` and `targets` are in
-    its coordinates.
+    Merging the dimensions that are reshaped together turns the old and the new shape into `flat_shape`; `sources` and
+    `targets` are in its coordinates.
     """
 
     source: Layout

@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Assignment:
-    """Assignment with the interface of ``ufunc.at``; of values with equal indices, the last is stored."""
+    """Assignment with the interface of ``ufunc.at``; if an index is repeated, its last value is stored."""
 
     __name__ = "assign"
 
@@ -36,7 +36,8 @@ def _plain(key: Any) -> Any:
 def assign_at(x: ShardedArray, key: Any, value: Any) -> None:
     """Implement ``x[key] = value`` for an index of arrays: each device writes to its own tile.
 
-    Values selected by a divided mask are sent to the devices that need them; other indices and values, to all devices.
+    If the mask and the values are sharded, each value is sent to the device that needs it. Other indices and values are
+    sent to all devices.
     """
     try:
         shape_probe(())[_plain(key)] if not x.ndim else None

@@ -22,7 +22,7 @@ _LIMITS = ("a_min", "a_max", "min", "max")
 
 @implements(np.where)
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
-    """Implement :func:`numpy.where`, tile by tile if there are arrays to choose from."""
+    """Implement :func:`numpy.where`, tile by tile if `x` and `y` are given."""
     if x is None or y is None:
         return np.nonzero(condition) if x is y else NotImplemented
 

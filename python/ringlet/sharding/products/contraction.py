@@ -55,7 +55,7 @@ def product_rule(
 ) -> tuple[FactorMap, Shape, float]:
     """Return the factors of a contraction, the shape of its result, and its effort; parameters as for `contract`.
 
-    `is_linear` states for each operand whether it may be partial, as its dtype is the result's.
+    `is_linear` states for each operand whether it may be partial: its dtype must be the result's.
     """
     sizes = _sizes(labels, shapes)
     operands = tuple(

@@ -44,7 +44,7 @@ def generalized(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) 
 
 @lru_cache(maxsize=1024)
 def _is_combined_first(ufunc: np.ufunc, kinds: tuple[tuple[Layout, Shape, np.dtype[Any]], ...]) -> bool:
-    """Return whether some operands are partial, and all such are combined in their tiles, whatever the elements are."""
+    """Return whether some operands are partial, and the plan for combined operands leaves them in their tiles."""
     layouts, shapes, dtypes = zip(*kinds, strict=True)
     if not any(x.is_partial for x in layouts) or any(x.is_replicated or x.only is not None for x in layouts):
         return False

@@ -24,10 +24,10 @@ _OF_ONE = ("cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "qr",
 
 
 def of_each(function: Callable[..., Any], operands: Sequence[Any], cores: Sequence[int], **options: Any) -> Any:
-    """Apply a NumPy function to stacks of vectors or matrices, the last `cores` dimensions of each operand.
+    """Apply a NumPy function to stacks of vectors or matrices; `cores` has their numbers of dimensions, 1 or 2.
 
-    If these dimensions are divided, the tiles move to dimensions of the stack. For one matrix without a stack, return
-    NotImplemented, which gathers the array.
+    If vectors or matrices are divided, the tiles move to dimensions of the stack. For one divided matrix, return
+    NotImplemented, which gathers the matrix.
     """
     if any(x.ndim < core for x, core in zip(operands, cores, strict=True)):
         raise numpy_error(function, *operands, **options)
@@ -112,7 +112,7 @@ for _name in _OF_ONE:
 
 @implements(np.linalg.solve)
 def solve(a: Any, b: Any) -> Any:
-    """Solve systems of equations; right-hand sides in stacks are matrices."""
+    """Solve systems of linear equations; `b` is a vector, a matrix or a stack of matrices."""
     a, b = operand(a), operand(b)
     if b.ndim != 1 and b.ndim < a.ndim:  # `b` is a stack of vectors or matrices, depending on NumPy's version
         return NotImplemented

@@ -34,7 +34,7 @@ def _implement(function: Callable[..., Any]) -> None:
         if "q" in given:
             given["q"] = all_gathered(given["q"])
             if np.ndim(given["q"]) > 1 and function.__name__.startswith("nan"):
-                return NotImplemented  # for some axes, np.quantile returns another shape
+                return NotImplemented  # for some axes, the shape differs from np.quantile's
         probe = probe_array(small(x)) if x.size else np.empty(x.shape, x.dtype)
         with np.errstate(all="ignore" if x.size else None):
             model = np.asarray(function(probe, axis=axis, **given))  # raises NumPy's errors

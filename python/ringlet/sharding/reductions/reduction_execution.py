@@ -129,7 +129,8 @@ class Reduction:
         """Reduce each tile to one element, a piece; gather pieces along the reduced dimensions, and reduce them.
 
         `reducer` reduces a tile that has elements; `piece_dtype` is structured if a piece has several numbers.
-        ``last(pieces, out)`` reduces one piece for each tile with elements, in order. Both keep all dimensions.
+        ``last(pieces, out)`` reduces one piece for each tile with elements, in order. Both functions keep all
+        dimensions.
         """
 
         def work() -> Any:

@@ -28,7 +28,7 @@ from ringlet.sharding.sharded_array import ShardedArray
 
 _NO_VALUE: Any = np._NoValue  # NumPy's marker for an argument that was not passed
 
-# How tile results combine: for dtypes that collectives support, and for bool, where addition is OR.
+# Operations that combine the results of tiles, for dtypes that collectives support; for bool, addition is OR.
 _COLLECTIVE_OPS: Mapping[np.ufunc, Op] = {
     np.add: Op.SUM,
     np.multiply: Op.PROD,

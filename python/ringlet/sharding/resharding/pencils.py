@@ -42,7 +42,7 @@ def with_whole_axes(x: ShardedArray, axes: Sequence[int]) -> ShardedArray:
 
 
 def moved_back(made: ShardedArray, layout: Layout) -> ShardedArray:
-    """Change the layout of a new result, and return it; the caller must not use `made` afterwards."""
+    """Return a new result in another layout, as a writable array; the caller must not use `made` afterwards."""
     result = redistribute(made, layout)
     result._is_view, result._root = False, None
     return result

@@ -56,7 +56,7 @@ class Region(NamedTuple):
 class DeviceBoxes(NamedTuple):
     """Bounds of a region in the result on each device, and each device's part of a partial array.
 
-    The part is -1 for devices without a box, as a 0-d box cannot be empty.
+    The part is -1 for devices without a box: bounds cannot express this, because a 0-d box is never empty.
     """
 
     boxes: tuple[Bounds, ...]

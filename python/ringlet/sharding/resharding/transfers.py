@@ -57,7 +57,7 @@ def messages_for(shape: Shape, source: Layout, wanted: Sequence[Box | None], hop
     holders, tiles = tile_holders(source)
     lengths = [-(-size // cut.count) for size, cut in zip(shape, source.cuts, strict=True)]
     messages = []
-    pieces: dict[Tile, list[tuple[Tile, Box]]] = {}  # of each box, because several devices may need it
+    pieces: dict[Tile, list[tuple[Tile, Box]]] = {}  # by part and box, because several devices may need a box
     for device, box in enumerate(wanted):
         if box is None or box_size(box) == 0:
             continue

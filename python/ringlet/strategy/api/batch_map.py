@@ -241,7 +241,7 @@ def _join(column: Sequence[Any], rows: int) -> Any:
             remedy = f"all of one shape; {_OBJECTS}"
         raise ValueError(
             f"the results of {len(column)} batches cannot be joined along axis 0: {error}. The function is called with "
-            f"a batch of rows: return an array with one row for each, {remedy}"
+            f"a batch of rows: return an array with one row for each of them, {remedy}"
         ) from None
     if len(joined) not in (rows, len(column)):
         _hint(rows, len(joined))

@@ -106,7 +106,7 @@ class MirroredStrategy(Strategy):
 
 @functools.cache
 def _warn_if_each_worker_is_alone() -> None:
-    """Log once, in worker 0 of `ringlet run`, that all workers do the same work, if it has not read its rank."""
+    """Log once in worker 0 of `ringlet run` that all workers do the same work, if the program has not read its rank."""
     workers = os.environ.get("WORLD_SIZE", "1") if "RINGLET_ATTEMPT" in os.environ else "1"
     if workers != "1" and os.environ.get("RANK") == "0" and "ringlet.cluster.environment" not in sys.modules:
         _log.warning(
@@ -259,7 +259,7 @@ class MirroredExtended(StrategyExtended):
 
 
 def _as_per_replica(leaf: Any) -> Any:
-    """Convert a mirrored leaf of a structure to a PerReplica, because TensorFlow combines its components, too."""
+    """Convert a mirrored leaf of a structure to a PerReplica: TensorFlow combines the components of such leaves."""
     is_mirrored_leaf = isinstance(leaf, DistributedValues) and not isinstance(leaf, PerReplica)
     return PerReplica(tuple(map(read_component, leaf.values))) if is_mirrored_leaf else leaf
 
@@ -342,7 +342,7 @@ def rows_for_all(rows: Sequence[Sequence[Any]], keywords: Sequence[Mapping[str, 
             shape = value.shape
             lengths.append(shape[0] if len(shape) else 0)
     length = lengths[0] if len(set(lengths)) == 1 else 0
-    is_even = len(lengths) > 1 or length % len(rows) == 0  # inputs and labels are a batch of any length
+    is_even = len(lengths) > 1 or length % len(rows) == 0  # several arrays, such as inputs and labels, are a batch
     return length if length >= _ROWS_PER_REPLICA * len(rows) and is_even else 0
 
 

@@ -128,7 +128,7 @@ def text_from_bytes(data: bytes) -> NDArray[Any]:
 
 
 def first_value_of_chief(workers: WorkerGroup, request: Any) -> NDArray[Any]:
-    """Return the first worker's initial value on all workers; if a worker fails, others raise CollectiveAborted."""
+    """Return the first worker's initial value on all workers; if one fails, the others raise CollectiveAborted."""
     value = problem = None
     try:
         value = request.first_value()

@@ -185,7 +185,7 @@ class WorkerRun(ReplicaRun):
         raise problem
 
     def _count_call(self, replica: int, kind: str) -> Exception | None:
-        """Count the next call of a replica; return the reason why it cannot be made, if any."""
+        """Count the next call of a replica; return the error if the call cannot be made."""
         for other, error in list(self._failures.items()):  # no need to abort the group: other workers can continue
             return CollectiveAborted(f"{self._name(other)} raised {one_line(error)}")
         number = self._entered[replica] + 1
@@ -238,7 +238,7 @@ class WorkerRun(ReplicaRun):
     def _check_later(self, replica: int, other: int, what: str, seconds: float) -> None:
         """Abort the group if `other` waits in a collective that the failed `replica` has not entered.
 
-        Both have started the same call, but may not have entered the core's collective yet: check again later.
+        Both replicas have started the same call, but may not have entered the core's collective yet: check again later.
         """
         if self.ended[other] or self.threads.work is not self or not self.workers.is_joined:
             return

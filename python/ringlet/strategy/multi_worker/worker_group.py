@@ -160,7 +160,7 @@ class WorkerGroup:
         self._num_uncounted[local] += core.calls - before
 
     def check_structures(self, shapes: Sequence[Any], call: str) -> None:
-        """Check that all workers pass the same structures to `call`, unless these were compared before."""
+        """Check that all workers pass the same structures to `call`, unless these structures were compared before."""
         if not self._is_compared(0, tuple(shapes)):
             self.call_on_ranks(lambda local, _: self.check_structures_of(local, shapes, call))
 
