@@ -188,7 +188,7 @@ def test_a_number_that_only_equals_a_whole_one_is_refused_whatever_was_convolved
     with pytest.raises(
         ValueError,
         match=rf"window_strides is \({wrong},\): expected an integer of 1 or more, or a "
-        rf"sequence of 1",
+        rf"sequence of length 1",
     ):
         conv_general(np.ones((1, 1, 5)), np.ones((1, 1, 3)), (wrong,), "SAME")
 

@@ -215,9 +215,9 @@ def _frozen(option: Any) -> Any:
 
 
 class _TextKey(str):
-    """The text of an option that is unhashable, or that equals an integer of another type, as a cache key.
+    """Text of an option as a cache key: of an unhashable option, or of a number that is not an integer.
 
-    For example, 2.0 and 2 would be the same key. Errors show the text without quotes.
+    The numbers 2.0 and 2 would be the same key. Errors show the text without quotes.
     """
 
     __slots__ = ()
