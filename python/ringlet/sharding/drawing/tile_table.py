@@ -77,12 +77,12 @@ class TileTable:
 
     @property
     def rows(self) -> Axis:
-        """The dimension from top to bottom."""
+        """The dimension drawn from top to bottom."""
         return self._axis(self._shown_dimensions[0])
 
     @property
     def columns(self) -> Axis:
-        """The dimension from left to right."""
+        """The dimension drawn from left to right."""
         return self._axis(self._shown_dimensions[1])
 
     @cached_property

@@ -81,7 +81,7 @@ _RECORDER: ContextVar[_Recorder | None] = ContextVar("ringlet_sharding_calls", d
 
 
 def of_parts(whole: Array, layout: Layout, group: DeviceGroup, combine: Op) -> ShardedArray:
-    """Return the array whose values, or parts along the first dimension, are in one ndarray."""
+    """Build an array from an ndarray of its values, or of its parts along the first dimension."""
     if layout.parts.count == 1:
         return ShardedArray._of_whole(whole, layout, group)
     parts = [*whole] if whole.ndim > 1 else [whole[part, ...] for part in range(len(whole))]

@@ -136,7 +136,7 @@ Choice = tuple[tuple[int, ...], tuple[Layout, ...], Layout]
 
 
 def _on_one_device(request: _Request) -> Choice | None:
-    """Return layouts on the device of the largest maximal operand; None if no operand is maximal or one is divided."""
+    """Return layouts on the device of the largest one-device operand; None if none exists or an operand is divided."""
     sizes = [math.prod(shape) * size for shape, size in zip(request.shapes, request.itemsizes, strict=True)]
     given = [(size, layout) for size, layout in zip(sizes, request.layouts, strict=True) if layout is not None]
     on_one = [(size, layout.only) for size, layout in given if layout.only is not None]

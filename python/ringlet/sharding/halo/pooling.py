@@ -201,7 +201,7 @@ def avg_pool_vjp(
 def _pool_windows(
     x: Any, window_shape: Numbers, strides: Numbers | None, padding: Padding, data_format: str | None
 ) -> Windows:
-    """Return the windows along spatial dimensions, and single elements along batch and features."""
+    """Return the windows along spatial dimensions, and windows of one element along batch and features."""
     spatial = _spatial(x.ndim, data_format)
     if not spatial and not (isinstance(window_shape, Sequence) and not window_shape):
         raise ValueError(

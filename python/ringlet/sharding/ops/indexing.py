@@ -242,7 +242,7 @@ def _is_slice(entry: Any) -> bool:
 
 
 def _taken_at(x: ShardedArray, entries: list[Any], key: Any) -> Any:
-    """Take along all dimensions that arrays index, merged; the result's dimensions are ordered as in NumPy."""
+    """Merge the dimensions that arrays index, and take along the merged dimension; order dimensions as NumPy does."""
     spread: list[Any] = []
     if any(getattr(entry, "dtype", None) == np.dtype(bool) for entry in entries):
         shape_probe(x.shape)[tuple(map(all_gathered, entries))]  # raises NumPy's error

@@ -64,7 +64,7 @@ def copy(a: ShardedArray, order: Any = "K", subok: bool = False) -> ShardedArray
 
 
 def _new(a: ShardedArray, dtype: Any, shape: Any) -> ShardedArray:
-    """Allocate an array with the tiles of `a`; replicated if the number of dimensions differs."""
+    """Allocate an array with the tiles of `a`, or a replicated array if the number of dimensions differs."""
     layout = a._layout.without_parts()
     sizes = a.shape if shape is None else shape_probe(shape).shape if not isinstance(shape, int) else (shape,)
     if len(sizes) != a.ndim:

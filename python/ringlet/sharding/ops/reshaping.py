@@ -227,7 +227,7 @@ def _merged_tiles(cuts: Sequence[Cut], num_devices: int) -> tuple[int, list[int]
 
 
 def _split(sizes: Sequence[int], count: int, tiles: Sequence[int], may_be_idle: bool) -> Iterator[Cut]:
-    """Divide dimensions into `count` tiles in total: into single indices from the first dimension, while tiles remain.
+    """Divide dimensions into `count` tiles in total: leading dimensions into single indices, until no tiles are left.
 
     Tiles in excess of the last dimension's indices either stay, some of them empty, or are replaced by copies on
     several devices.

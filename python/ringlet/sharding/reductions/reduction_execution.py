@@ -171,7 +171,7 @@ class Reduction:
         return replace(self, x=rows._on_whole_axis(x.ndim - 1, reducer, dtype, None))
 
     def _is_exact_by_rows(self, dtype: np.dtype[Any]) -> bool:
-        """Return whether a tile's bits do not depend on other tiles: rows are contiguous and not converted."""
+        """Return whether a tile's result does not depend on other tiles: rows are contiguous and not converted."""
         x = self.x
         if dtype.kind in "fc" and dtype != x._dtype:
             return False

@@ -29,7 +29,7 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True)
 class Collective:
-    """Record of one collective; ``"point-to-point"`` stands for messages in no other pattern.
+    """Record of one collective; ``"point-to-point"`` stands for messages that form no other pattern.
 
     `shape` is the shape of the largest result on a device, `pairs` has the source and target of each message of a
     permutation, `nbytes` is the number of bytes sent by all devices, and `seconds` is the predicted time if the devices

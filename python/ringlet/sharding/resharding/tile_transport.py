@@ -27,7 +27,7 @@ class Transfer(NamedTuple):
 
 
 def transfer(group: DeviceGroup, transfers: Iterable[Transfer], what: str = "values") -> None:
-    """Run transfers; transfers between processes use one exchange. No transfer may read elements that another writes.
+    """Run transfers; transfers between processes use one exchange. No transfer may read what another transfer writes.
 
     Collective call: all processes of the group must pass transfers between the same devices, in the same order, for the
     same purpose `what`; otherwise it raises CollectiveMismatchError.
@@ -85,7 +85,8 @@ def deliver(group: DeviceGroup, messages: Sequence[Message], sources: Spaces, ta
     """Copy the box of each message from its source to the same coordinates of its target.
 
     Collective call: all processes of the group must pass the same messages in the same order; no message reads elements
-    that another writes. Arrays have the whole array's shape; messages between devices that share an array copy nothing.
+    that another message writes. Arrays have the whole array's shape; messages between devices that share an array copy
+    nothing.
     """
     if is_planning():
         return

@@ -224,7 +224,7 @@ class WorkerRun(ReplicaRun):
         super()._finish(replica)
 
     def _release_waiting(self, replica: int, error: BaseException | None) -> None:
-        """Abort the group of all replicas if another replica of this process waits in it for the ending replica."""
+        """Abort the group of all replicas if another replica of this process waits in a collective for `replica`."""
         what = "has returned" if error is None else f"raised {one_line(error).rstrip('.')}"
         mine = self._entered[replica] if replica >= 0 else -1
         for other, number in enumerate(self._entered):
