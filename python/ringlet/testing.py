@@ -163,7 +163,7 @@ def _extremes(dtype: np.dtype[Any]) -> tuple[Any, Any]:
         return dtype.type(limits.min), dtype.type(limits.max)
     if not _is_narrow(dtype):
         return dtype.type(-np.inf), dtype.type(np.inf)
-    # Not every narrow float has infinities, so all its values are compared.
+    # Some narrow floats have no infinities, so all values of the dtype are compared.
     codes = np.arange(2 ** (8 * dtype.itemsize)).astype(f"uint{8 * dtype.itemsize}").view(dtype)
     with np.errstate(all="ignore"):
         values = codes.astype(np.float32)

@@ -17,7 +17,7 @@ R = TypeVar("R")
 class Function(Generic[P, R]):
     """The callable that the decorator :func:`function` returns.
 
-    Every call runs the Python function; as a method, it is bound to its object like any function.
+    Every call runs the Python function. A decorated method is bound to its object like any method.
 
     Parameters
     ----------

@@ -126,7 +126,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
         return self._member._core.calls
 
     def as_in_errors(self, report: str) -> str:
-        """Name the argument that sets the time-out of this group in a report about a wait with that time-out."""
+        """Name timeout= instead of RINGLET_TIMEOUT_SECONDS in a report about a wait with this group's time-out."""
         limit = f"fails after {self._seconds:g} s ("
         return report.replace(f"{limit}RINGLET_TIMEOUT_SECONDS", f"{limit}timeout= of init_process_group or new_group")
 
@@ -160,7 +160,8 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
         self._abort("called abort()")
 
     def _abort(self, reason: str) -> None:
-        # Receives first: once the group is aborted, other ranks may exit, and a receive would report that as the cause.
+        # Receives first: once the group is aborted, other ranks may exit, and receives would report their exits as the
+        # cause.
         self._inbox.abort(DistBackendError(f"rank {self._global_ranks[self._rank]} {reason}: start the job again."))
         if self._size > 1:
             self._member._core.group.abort(f"rank {self._rank} {reason}")
@@ -224,7 +225,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
 
 
 def _leave_at_exit() -> None:
-    """Register `_leave_groups` for the exit of this process, also in children of multiprocessing, unlike `atexit`."""
+    """Register `_leave_groups` to run at exit; unlike `atexit`, this also works in multiprocessing children."""
     global _registered_pid
     if _registered_pid != os.getpid():
         _registered_pid = os.getpid()

@@ -39,7 +39,7 @@ class CollectiveCalls:
         raise NotImplementedError
 
     def _run(self, call: str, run: Callable[[], Any], results: Sequence[Any], opts: Any = None) -> RingletWork:
-        """Start an operation; a synchronous one runs in the calling thread."""
+        """Start an operation; a synchronous operation runs in the calling thread."""
         self._check_usable(call)
         is_async = opts is None or getattr(opts, "asyncOp", True)
         done = self._operations.run(run, call, is_async)

@@ -47,7 +47,7 @@ def set_torch_variables(environ: MutableMapping[str, str]) -> None:
 
 
 def join(ranks: Ranks, rank: int, timeout: timedelta) -> Member:
-    """Join the Ringlet group, and wait until all ranks have joined; `ranks` give the address."""
+    """Join the Ringlet group, and wait until all ranks have joined; `ranks` is the result of :func:`exchange`."""
     seconds, size = timeout.total_seconds(), len(ranks.identities)
     if size == 1:
         return init_process_group(0, 1, timeout_seconds=seconds)

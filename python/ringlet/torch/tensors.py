@@ -112,7 +112,7 @@ class Flat:
 
 
 class _Memory:
-    """The memory of a contiguous tensor, which NumPy reads; after ``Tensor.numpy()`` torch could not resize it."""
+    """The memory of a contiguous tensor for NumPy; after ``Tensor.numpy()``, torch could not resize the tensor."""
 
     __slots__ = ("__array_interface__", "_tensor")
 
@@ -132,7 +132,7 @@ def as_array(tensor: Any, as_bytes: bool = False) -> Array:
 
 @lru_cache
 def _numpy_kind(dtype: Any) -> tuple[str, int]:
-    """Return the dtype of the array, and the number of its items for an element of the tensor."""
+    """Return the dtype of a tensor's array, and the number of array items for each element of the tensor."""
     with contextlib.suppress(TypeError):  # NumPy does not have this dtype
         if dtype not in _NARROW:
             return torch.empty(0, dtype=torch.uint8).view(dtype).numpy().dtype.str, 1

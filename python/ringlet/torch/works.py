@@ -117,8 +117,8 @@ def backend_error(error: BaseException, global_ranks: Sequence[int] | None = Non
     """Return an error as users of torch expect it: a `DistBackendError` if a group has failed.
 
     A documented error of Ringlet becomes the `__context__`, which is not printed: the text has its name and message.
-    Any other error becomes the `__cause__`. `global_ranks` has the global rank of each rank of the group, if they
-    differ.
+    Any other error becomes the `__cause__`. `global_ranks` lists the global rank of each rank of the group; None if
+    ranks and global ranks are equal.
     """
     if not isinstance(error, (RuntimeError, OSError)) or isinstance(error, (DistBackendError, NotImplementedError)):
         return error  # an invalid argument of this rank, not a failure of the group
@@ -138,5 +138,5 @@ def backend_error(error: BaseException, global_ranks: Sequence[int] | None = Non
     is_documented = type(error).__module__ == "ringlet.errors"
     found: BaseException = DistBackendError(f"{type(error).__name__}: {text}" if is_documented else text)
     vars(found).update(facts)
-    found.__context__, found.__cause__ = error, None if is_documented else error  # sets `__suppress_context__`
+    found.__context__, found.__cause__ = error, None if is_documented else error  # assigning a cause hides the context
     return found

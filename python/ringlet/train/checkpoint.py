@@ -30,7 +30,7 @@ from ringlet.values.variables.variable_factory import create_plain
 from ringlet.values.variables.variable_spec import VariableRequest
 
 _COUNTER = "save_counter"
-# Held while a save number is assigned: concurrent saves write different files. Reentrant for signal handlers.
+# Held while a save number is assigned, so that concurrent saves write different files. Reentrant for signal handlers.
 _numbering = threading.RLock()
 
 
@@ -313,8 +313,8 @@ class Checkpoint(Group):
 
         Notes
         -----
-        Everything is compared and read before anything is changed, so the variables need their memory twice. Arrays
-        obtained from variables earlier do not change.
+        Everything is compared and read before anything is changed, so a restore needs additional memory of the size of
+        the variables. Arrays obtained from variables earlier do not change.
         """
         if save_path is None:
             workers = saving_workers(options)

@@ -122,7 +122,7 @@ class CheckpointManager:
         self._latest: str | None = None
         # Held while the manager's state changes: threads may save concurrently. Reentrant for signal handlers.
         self._state_lock = threading.RLock()
-        # Slightly before now, as in TensorFlow: a checkpoint saved immediately is newer.
+        # Slightly before now, as in TensorFlow, so that a checkpoint saved immediately counts as newer.
         self._last_preserved = _now() - 1.0
         clean(self._directory)
         self._recover()

@@ -23,7 +23,7 @@ class CheckpointOptions:
     experimental_io_device : str, optional
         Ignored: every process reads and writes local files.
     experimental_enable_async_checkpoint, enable_async : bool
-        Ignored: a file is on disk when the call returns. Both attributes are true if either is passed.
+        Ignored: a file is on disk when the call returns. If either argument is true, both attributes are true.
     experimental_write_callbacks : list of callable, optional
         Called in order once a file is written and before it is recorded as newest; each takes the path or nothing.
     experimental_skip_slot_variables : bool

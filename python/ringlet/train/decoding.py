@@ -199,7 +199,7 @@ def _container(file: CheckpointFile, node: Node, kind: Kind, like: Any) -> Any:
 
 
 def rebuilt(like: Any, fields: dict[str, Any], kind: Kind) -> Any:
-    """Return a copy of a dataclass or namedtuple with other values; raise a ValueError if its kind or fields differ."""
+    """Return a copy of `like` with the values `fields`; raise a ValueError unless it has this kind and these fields."""
     own = [name for name, _ in children_of(like, kind)] if kind_of_object(like) is kind else None
     if own is None or set(own) != set(fields):
         raise ValueError(

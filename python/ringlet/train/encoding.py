@@ -4,7 +4,7 @@ A node of the tree is None, a bool, a number or a string, which encode themselve
 of a :class:`~ringlet.train.trackable_types.Kind`::
 
     ["list", [node, ...]]                 and tuple, set, frozenset
-    ["dict", [[key, node], ...]]          and group, namedtuple, dataclass; keys are nodes, too
+    ["dict", [[key, node], ...]]          and group, namedtuple, dataclass; keys are also nodes
     ["int", "0x..."]                      beyond 64 bits
     ["complex", real, imaginary]
     ["str", tensor]                               long strings
@@ -74,7 +74,7 @@ class _Encoder:
         self._prefix = prefix
         # `__metadata__` is reserved by the file format.
         self._names = {"__metadata__"}
-        # The state of an object is plain: variables in it are saved as arrays.
+        # True while the state of an object is encoded, in which variables are saved as arrays.
         self._is_in_state = False
         self._variables: dict[int, tuple[str, Variable, list[str]]] = {}
 

@@ -1,9 +1,9 @@
 """State that differs between workers, and how a checkpoint file stores it.
 
 Numbers, text and objects with ``state_dict`` are saved from the chief. Dataset positions differ between workers, and
-variables may (ON_READ variables, and variables whose components diverged). Objects with ``get_state`` and variables are
-the *parts* of a worker, by name. Parts that differ between workers are sent to the writing worker and stored in the
-root node of the file after its own state::
+variables may differ (ON_READ variables, and variables whose components diverged). The *parts* of a worker are its
+variables and its objects with ``get_state``, by name. Parts that differ between workers are sent to the writing worker
+and stored in the root node of the file after the state of the writing worker::
 
     ["group", [...], {"workers": 3, "worker": 0, "parts": {"1": [[name, node], ...], "2": [...]}}]
 

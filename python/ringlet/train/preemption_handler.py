@@ -186,7 +186,7 @@ class PreemptionCheckpointHandler:
         if not self._is_postponed and any(id(each) not in self._positions for each in iterators):
             self._is_postponed = True  # the first batch of a new iterator may be in use: save after the next run
             return
-        # Save the state before the batch of the next run was taken, because that run follows the restart.
+        # Save the iterators as they were before they yielded the batch of the next run, which follows the restart.
         taken = [(each, each.get_state()) for each in iterators if id(each) in self._positions]
         for each, _ in taken:
             each.set_state(self._positions[id(each)][1])

@@ -30,7 +30,7 @@ def resume(
     num_steps : int, optional
         The number of steps over all runs of the program; unlimited by default.
     save_every : int, optional
-        Also save each time this many steps are done, and after the last step: a process that is killed saves nothing.
+        Also save each time this many steps are done, and after the last step, because a killed process cannot save.
     termination_config : TerminationConfig, optional
         The exit status, a grace period, and termination notices other than SIGTERM.
 

@@ -1,8 +1,8 @@
 """Conversion of saved variables to a different number of replicas.
 
-Every component is saved, for ON_READ variables the components of all workers. A variable of the same sort with the same
-number of components takes them unchanged. Otherwise the new variable takes the value that a read outside of replicas
-returned for the saved variable:
+Every component of a variable is saved; for ON_READ variables, this includes the components of all workers. A variable
+of the same sort with the same number of components takes the saved components unchanged. Otherwise the new variable
+takes the value that a read outside of replicas returned for the saved variable:
 
 - The value is the sum or mean of the components of an ON_READ variable with SUM or MEAN, else the first component.
 - A new ON_READ variable with SUM splits the value, so that the sum is the same; for integers, the first replica gets
@@ -63,7 +63,7 @@ class SavedVariable:
         return None
 
     def new_value(self, variable: Variable, file: CheckpointFile) -> NewValue:
-        """Read the value of `variable` from the file, converted to its number of components."""
+        """Read a new value for `variable` from the file, converted to the number of components of `variable`."""
         if self._fits_as_it_is(variable):
             entries = self.entries[:1] if self._is_shared else self.entries[_place_of(variable)]
             value = NewValue.of(variable, [entry.shape for entry in entries])

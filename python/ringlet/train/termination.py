@@ -177,7 +177,7 @@ class _Logs:
         self.parents.read_by_child()
 
     def is_of_parent(self) -> bool:
-        """Return whether the SIGTERM that this process has received was sent to its parent, too."""
+        """Return whether the SIGTERM that this process has received was also sent to its parent."""
         return self.parents is not None and self.parents.is_of_parent()
 
 
@@ -254,7 +254,7 @@ class TerminationNotice:
             threading.Thread(target=_poll, args=poll, name="ringlet-termination", daemon=True).start()
 
     def keep_until_exit(self) -> None:
-        """Ignore further signals: the process exits now, and so do its children when they receive one."""
+        """Ignore further signals, because the process exits now; its children exit when they receive a signal."""
         _ending[:] = [self]
         self._log.end(self._log.notices)
 

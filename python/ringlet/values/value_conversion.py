@@ -19,7 +19,7 @@ Shape = tuple["int | None", ...] | None
 
 # Kinds of Python numbers, which are converted to the dtype of the variable.
 _NUMBER_KINDS = {bool: "b", int: "i", float: "f", complex: "c"}
-# For each kind of variable, the accepted kinds of Python numbers, lists and initial values.
+# Accepted kinds of Python numbers, lists and initial values, by the kind of the variable's dtype.
 _TAKEN = {"b": "b", "i": "ib", "f": "fib", "c": "cfi"}
 # Numeric kinds (V: ml_dtypes), and kinds whose conversions must be exact.
 _NUMBERS, _EXACT = "biufcV", "iuUS"

@@ -75,12 +75,12 @@ class Cluster:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the workers in messages."""
+        """The names by which messages refer to the workers."""
         return tuple(task_name(job, index) for job, index, _ in self.tasks)
 
     @property
     def name(self) -> str:
-        """The name of this worker in messages."""
+        """The name by which messages refer to this worker."""
         return self.names[self.worker_index]
 
     def rendezvous_name(self, number: int) -> str:
@@ -97,7 +97,7 @@ def join(cluster: Cluster, number: int, timeout_seconds: float) -> list[Member]:
     """Perform the rendezvous, check that programs and replicas match, and return the ranks of this process's replicas.
 
     `number` counts the strategies of the program, and is the same on all workers. The time-out, which may be infinite,
-    applies here and to each later call.
+    applies to the rendezvous and to each later collective call.
     """
     _refuse_too_many(cluster)
     _refuse_other_machines(cluster)
@@ -122,7 +122,7 @@ def join(cluster: Cluster, number: int, timeout_seconds: float) -> list[Member]:
 
 
 def _configuration(cluster: Cluster) -> str:
-    """Return the settings that each worker needs, named by the environment variables that contain them."""
+    """Return a phrase for messages with the settings that each worker needs, such as ``its own RANK``."""
     is_of_launcher = cluster.tasks == tuple(worker_tasks(local_workers(cluster.num_workers)))
     place = read_placement() if is_of_launcher else Placement()
     if not place.source or place.config is not None:
@@ -141,7 +141,7 @@ def run_command(cluster: Cluster) -> str:
 
 
 def _is_notebook() -> bool:
-    """Return whether this process runs a notebook, or was started by `ringlet.launch`: it has no script."""
+    """Return whether this process has no script, because it runs a notebook or was started by `ringlet.launch`."""
     return "ipykernel" in sys.modules or any("ringlet.launcher.worker_main" in part for part in sys.orig_argv)
 
 

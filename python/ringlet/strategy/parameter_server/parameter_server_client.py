@@ -92,8 +92,7 @@ class ParameterServers:
     def lost(self) -> PSUnavailableError | None:
         """The first loss of a parameter server, after which no tables are created; existing tables stay readable.
 
-        Each call returns a new exception, because a stored exception would keep its frames alive, and so the whole
-        job.
+        Each call returns a new exception: a stored exception would keep its frames, and through them the job, alive.
         """
         return None if self._loss is None else PSUnavailableError(*self._loss)
 
@@ -122,7 +121,7 @@ class ParameterServers:
         return reply
 
     def _locked(self, index: int, call: Callable[..., _Answer], *args: Any) -> _Answer:
-        if self.tasks.ps[index].fileno() < 0:  # also in a forked child, where a lock may never be released
+        if self.tasks.ps[index].fileno() < 0:  # closed; always in a forked child, whose lock may never be released
             raise self.mark_lost(index)
         with self._locks[index]:
             return call(*args)
@@ -193,7 +192,7 @@ def _uninterrupted(call: Callable[..., T], *args: Any) -> T:
     try:
         return future.result()
     finally:
-        del future  # the exception of the result refers to this frame
+        del future  # break a cycle: the exception of the future refers to this frame
 
 
 def _fulfil(future: concurrent.futures.Future[Any], call: Callable[..., Any], args: tuple[Any, ...]) -> None:

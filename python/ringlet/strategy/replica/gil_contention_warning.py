@@ -19,8 +19,8 @@ HAS_INTERPRETER_LOCK = getattr(sys, "_is_gil_enabled", lambda: True)()
 SLOW_SECONDS = 0.02
 # Number of consecutive slow steps on about one core after which the warning is logged.
 STEPS_BEFORE_WARNING = 5
-# Range of CPU seconds per second of a process whose threads contend for the GIL; below it, the threads wait for
-# something else.
+# Range of CPU seconds per second of a process whose threads contend for the GIL; at lower values, the threads wait for
+# something other than the GIL.
 ONE_CORE = (0.8, 1.25)
 
 

@@ -57,7 +57,7 @@ class ReplicaThreads:
         self.claims = _core.Crew(num_replicas)
         self.work: Work = NO_WORK
         self.helpers: list[threading.Thread] = []
-        # The thread in which each replica of a helper runs, or last ran.
+        # For each replica, the id of the helper thread that runs it, or last ran it.
         self.thread_ids: dict[int, int] = {}
         # True once a run has raised while replicas were busy.
         self.is_abandoned = False
@@ -206,7 +206,7 @@ class ReplicaThreadPool:
 
     def forget(self) -> None:
         """Drop all threads in a forked child, where they do not exist."""
-        # Neither closed nor freed: threads of the parent may hold the locks of this copy.
+        # Kept alive and not closed: a thread of the parent may have held one of their locks at the fork.
         _left_behind.extend(self._all + self._abandoned)
         self._owners.clear()
         self._all.clear()
@@ -217,7 +217,7 @@ class ReplicaThreadPool:
 
 
 def _finish_unclaimed(threads: ReplicaThreads) -> bool:
-    """Finish the replicas that no thread has claimed, and return whether none is running."""
+    """Finish the replicas that no thread has claimed; return whether no replica is running."""
     for unclaimed in iter(threads.claims.claim, -1):
         threads.claims.finish(unclaimed)
     return not threads.claims.running()
@@ -258,7 +258,7 @@ def _close_all() -> None:
     for threads in items:
         threads.group.abort(_INTERPRETER_ENDS)
         threads.close()
-    # The thread that called run is not a helper, and may be in a collective.
+    # Threads that called run are not helpers, so they are not joined: wait until their replicas have ended.
     while any(threads.claims.running() for threads in items) and time.monotonic() < deadline:
         time.sleep(0.001)
     for thread in _helpers.copy():

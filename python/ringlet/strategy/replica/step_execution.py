@@ -40,7 +40,7 @@ _GRACE_SECONDS = 0.1
 _CHECK_SECONDS = 0.1
 # Key of the calling thread's own failure among the replicas' failures.
 _CALLER = -1
-# NumPy's errors.
+# Messages of NumPy's errors for writes to read-only arrays.
 _READ_ONLY = ("assignment destination is read-only", "output array is read-only")
 
 
@@ -93,8 +93,9 @@ class ReplicaRun:
     caller_runs = True
     # Whether replicas that have not started are skipped, and replicas that map batches take no further batch.
     is_stopping = False
-    # Number of rows of arguments that look like a global batch passed to every replica. It is reset to 0 when a replica
-    # reads its id, because the replica may select its own rows, or reduces an argument, which is then not a batch.
+    # Number of rows of arguments that look like a global batch passed to every replica. It is reset to 0 if a replica
+    # reads its id, because that replica may select its own rows, or if a replica reduces an argument, because that
+    # argument is not a batch.
     whole_batch = 0
     # Whether a replica has used the group in this run; if so, replicas that end must leave it. Always true without
     # the GIL, because each of two threads may then miss the other's last write.
@@ -208,16 +209,16 @@ class ReplicaRun:
             self._merge_all()
         self._barrier(replica, name)
         if any_thread:
-            self._merge_calls.pop(replica, None)  # of a call that Ctrl-C interrupted, and that the step repeated
+            self._merge_calls.pop(replica, None)  # left by a call that Ctrl-C interrupted and the step repeated
         else:
             if replica == 0:
                 self._merge_all()
             self._barrier(replica, f"the end of {name}")
-        # The next merge_call, which overwrites this result, merges only once all replicas have made it.
+        # The result cannot change here: the next merge_call replaces it only once all replicas have made that call.
         if self._merge_error is not None:
             raise self._merge_error
         merged = select_replica(replica, self._merged)
-        # The last replica to take its part clears the result; the next merge_call waits for all replicas.
+        # The last replica to take its part clears the result.
         self._pending.discard(replica)
         if not self._pending:
             self._merged = None
@@ -278,7 +279,7 @@ class ReplicaRun:
         )
 
     def _has_timed_out(self) -> bool:
-        """Return whether a replica has waited for the others in a call until its time-out."""
+        """Return whether a replica has timed out in a call while it waited for other replicas."""
         failure = self.threads.group.failure
         return failure is not None and any(
             isinstance(error, DeadlineExceededError) and failure in str(error)
@@ -371,14 +372,14 @@ class ReplicaRun:
     def _merge_all(self) -> None:
         calls: list[Any] = [self._merge_calls.get(replica) for replica in range(len(self._rows))]
         if None in calls or len({name for name, *_ in calls}) > 1:
-            return  # the next barrier raises the error of the group, or the one that lists the calls
+            return  # the next barrier raises the group's error, or an error that lists the calls
         self._merge_calls.clear()
         self._pending = set(range(len(self._rows)))
         try:
             self._merged, self._merge_error = self._merge(calls), None
         except Exception as error:
             self._merge_error = error
-        except BaseException as error:  # a step function may handle Ctrl-C, and go on
+        except BaseException as error:  # a step function may handle Ctrl-C and continue
             self.threads.group.abort(one_line(error))
             raise
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# The current logical device of each strategy, if it was selected.
+# Stack of selected logical devices, each with its TPUExtended; the last device of a strategy is current.
 _logical_devices: ContextVar[tuple[tuple[object, int], ...]] = ContextVar("ringlet_logical_devices", default=())
 
 
@@ -80,7 +80,7 @@ class TPUExtended(MirroredExtended):
 
     @property
     def logical_device_group(self) -> DeviceGroup:
-        """The logical devices for tensor layouts: of the current replica or, elsewhere, of the first replica."""
+        """The logical devices of the current replica, or of the first replica outside replica context, for layouts."""
         mode = context.current()
         replica = 0 if mode is None else mode.local_replica_id or mode.update_replica_id or 0
         if replica not in self._groups:
@@ -106,7 +106,7 @@ class TPUExtended(MirroredExtended):
 
     @property
     def input_devices(self) -> dict[str, tuple[str, ...]]:
-        """For the CPU device of each host, the first logical devices of the replicas that it feeds."""
+        """The first logical devices of the replicas that each host feeds, by the CPU device of the host."""
         hosts: dict[str, tuple[str, ...]] = {}
         for device in self._devices:
             host = _host_of(device)
@@ -179,7 +179,7 @@ class TPUExtended(MirroredExtended):
         return [_on_device(value, destinations) for value, (_, destinations) in zip(combined, pairs, strict=True)]
 
     def _reducible(self, op: ReduceOp, value: Any) -> Any:
-        """Convert mirrored values to PerReplica, because on TPUs TensorFlow combines their components, too."""
+        """Convert mirrored values to PerReplica: on TPUs, TensorFlow combines the components of mirrored values."""
         if isinstance(value, DistributedValues):
             if not isinstance(value, PerReplica):
                 value = PerReplica(tuple(map(read_component, value.values)))
@@ -298,7 +298,7 @@ def _array(tensor: Any) -> Any:
 
 
 def _checked_logical_device(logical_device_id: Any) -> int:
-    """Convert the number of a logical device to an int; the device may not exist."""
+    """Convert the number of a logical device to an int, without checking that the device exists."""
     number = whole_number(logical_device_id)
     if number is None:
         raise TypeError(
@@ -346,7 +346,7 @@ def _tpu_devices(devices: Sequence[Any], assignment: DeviceAssignment | None) ->
         )
     if assignment is not None:
         job, cores = _job_of(names[0]), range(assignment.num_cores_per_replica)
-        # As in TensorFlow, the names of an assignment omit the replica.
+        # As in TensorFlow, a DeviceAssignment returns device names without the replica.
         rows = [
             [f"/job:{job}/replica:0{assignment.tpu_device(replica, core)}" for core in cores]
             for replica in range(assignment.num_replicas)

@@ -63,8 +63,8 @@ class Objective(Protocol):
 class RingObjective:
     """Objective for rings over the replicas of each logical core, and over the logical cores of each replica.
 
-    Each is rated as a closed ring and as an open line, by the messages on the busiest link and the hops between the
-    most distant neighbours. The search minimizes the time of an all-reduce of 64 MiB.
+    Rings are rated both closed and as open lines, by the messages on the busiest link and the hops between the most
+    distant neighbours. The search minimizes the time of an all-reduce of 64 MiB.
 
     Examples
     --------
@@ -183,7 +183,7 @@ class HaloObjective:
 class _Load:
     """Link load of a set of messages.
 
-    The parts are the busy times in seconds of the busiest links between and within chips, and the hops of the longest
+    `parts` are the busy times in seconds of the busiest links between and within chips, and the hops of the longest
     path; `crossings` counts link crossings between chips.
     """
 

@@ -140,7 +140,7 @@ def collective_cost(
     Parameters
     ----------
     assignment : DeviceAssignment or Topology
-        In a topology every device is a replica, in task order.
+        Every device of a Topology is a replica, in task order.
     collective, nbytes, axis, groups, algorithm, slices, shift, root, target
         As for :class:`Collective`; `nbytes` may also be text such as ``"1GiB"``.
     model : {"exact", "asymptotic"}

@@ -86,7 +86,7 @@ def _within_chips(fabric: Fabric, group: IntArray) -> FloatArray:
 
 
 def _all_pairs(network: Network, chips: IntArray, count: IntArray) -> tuple[FloatArray, int]:
-    """Return the link loads if each member sends a unit to each other; `count` members are on each of `chips`.
+    """Return the link loads if each member sends a unit to every other member; `chips` have `count` members each.
 
     A pair's path along one axis does not depend on the next axes, so pairs with equal paths are counted, not listed.
     With ``c[x, y, z]`` members, the units along x from (x, y, z) towards x' are ``c[x, y, z] sum_yz c[x']``; along y

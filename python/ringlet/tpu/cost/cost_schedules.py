@@ -142,7 +142,7 @@ def _sequential(plan: Plan, gather: bool) -> list[Stage]:
 
 
 def _rotated(plan: Plan, gather: bool) -> list[Stage]:
-    """Return stages for equal parts of the array, one for each axis; each begins with a different axis.
+    """Return stages for equal parts of the array, one for each axis; each part begins with a different axis.
 
     If axes are unequal, parts share links, so all parts are in one stage.
     """
@@ -181,7 +181,7 @@ def _rotations(plan: Plan, box: Box) -> list[list[int]]:
 
 
 def _at_once(plan: Plan, box: Box, orders: list[list[int]], shares: list[float], gather: bool) -> list[Stage]:
-    """Return stages for parts of an array, each along the axes in its own order.
+    """Return stages for parts of an array; each part moves along the axes in its own order.
 
     The two devices of a chip exchange halves in a separate stage, so that the parts send half of the bytes over the
     links of the torus. Overlap of this stage with other stages, by pipelined chunks, is not modelled.

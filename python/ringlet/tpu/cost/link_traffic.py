@@ -4,9 +4,9 @@ A message is routed axis by axis (*dimension order*), the shorter way round on a
 are equally long. In a twisted torus it takes the shortest path; equally short paths share the message.
 
 Loads are arrays ``[axis, direction, chip]``: bytes that leave `chip` along `axis` (0, 1, 2 for x, y, z), up (0) or
-down (1). Chips are numbered in row-major order. Every axis consists of *lines* of successive chips, which are closed if
-the axis is a ring, in a twisted torus after several rounds. A message loads a run of neighbouring links of one line, so
-a difference array adds up any number of messages in one pass.
+down (1). Chips are numbered in row-major order. Every axis consists of *lines* of successive chips. If the axis wraps,
+its lines are closed; in a twisted torus, a line goes round the axis several times. A message loads a run of
+neighbouring links of one line, so a difference array adds up any number of messages in one pass.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def simulate(
     Parameters
     ----------
     assignment : DeviceAssignment or Topology
-        In a topology every device is a replica, in task order.
+        Every device of a Topology is a replica, in task order.
     collectives : Collective or sequence
         The communication of the step.
     flops, hbm_bytes : float

@@ -130,7 +130,7 @@ def shapes_by_chips(generation: Generation) -> dict[int, ChipShape]:
 
 
 def _most_cubic(cubes: int) -> ChipShape:
-    """Return cubes along each axis, ascending from x to z, of the most compact block."""
+    """Return the most compact block of this many cubes: its length along x, y and z in cubes, ascending."""
     boxes = (
         (x, y, cubes // (x * y))
         for x in range(1, cubes + 1)

@@ -18,8 +18,8 @@ BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 class Links:
     """Every link between two chips, one entry per direction; returned by :meth:`Topology.links`.
 
-    Chips are numbered in row-major order. The arrays are read-only with one entry per directed link: for x, y, z in
-    turn the links up the axis, by source, then the links down.
+    Chips are numbered in row-major order. The arrays are read-only with one entry per directed link. Links are sorted
+    by axis, then by direction (up before down), then by source.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ def links_of(
 
 
 def _neighbours(chips: IntArray, axis: int, way: int, shift: ChipShape | None) -> tuple[IntArray, BoolArray]:
-    """Return the chip at the other end of each chip's link, and whether that link is a wrap."""
+    """Return the chip at the other end of each chip's link, and whether that link is a wrap link."""
     neighbour = np.roll(chips, -way, axis)
     is_wrap = np.zeros(chips.shape, np.bool_)
     end = [slice(None)] * 3

@@ -136,8 +136,8 @@ def _share(kind: AcceleratorType, host: ChipShape, processes: int) -> tuple[Chip
 
 def _boxes(host: ChipShape) -> Iterator[ChipShape]:
     """Yield boxes of chips that tile a host, from the longest to the most compact, then by length in y."""
-    # Half a host is 1x2 chips in programs that start such processes: jax-ml/jax issue 14977, and ray-project/ray,
-    # python/ray/_private/accelerators/tpu.py.
+    # Programs that start two processes per host use boxes of 1x2 chips, not 2x1: jax-ml/jax issue 14977, and
+    # ray-project/ray, python/ray/_private/accelerators/tpu.py.
     boxes = [
         (x, y, z)
         for x in range(1, host[0] + 1)

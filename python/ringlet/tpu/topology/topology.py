@@ -287,7 +287,7 @@ class Topology(Drawable):
         return device % self.num_tpus_per_task if device >= 0 else -1
 
     def cpu_device_name_at_coordinates(self, device_coordinates: Sequence[int], job: str | None = None) -> str:
-        """Return the name of the CPU device on the host at these coordinates."""
+        """Return the name of the CPU device on the host of the core at these coordinates."""
         return host_name(self.task_ordinal_at_coordinates(device_coordinates), job)
 
     def tpu_device_name_at_coordinates(self, device_coordinates: Sequence[int], job: str | None = None) -> str:

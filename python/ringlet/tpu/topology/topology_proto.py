@@ -8,8 +8,8 @@ The message, in Protocol Buffers' wire format (proto3)::
     4  device_coordinates         repeated int32, packed
     5  tpu_hardware_feature       a message of int32
 
-The parser accepts packed and separate numbers, and fields in any order. Repeated lists are concatenated; of repeated
-numbers, the last is used. Unknown fields are skipped.
+The parser accepts packed and separate numbers, and fields in any order. Lists that occur more than once are
+concatenated; for a number that occurs more than once, the last value is used. Unknown fields are skipped.
 """
 
 from __future__ import annotations

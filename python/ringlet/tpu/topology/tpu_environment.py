@@ -280,7 +280,7 @@ def _per_chip(name: str, bounds: tuple[int, ...] | None, generation: Generation 
 
 
 def _host_shape(found: Variables, generation: Generation | None, shape: ChipShape) -> ChipShape:
-    """Return the chips of one host, the default for one process."""
+    """Return the chips of one host along x, y and z: the default number of chips of one process."""
     hosts = len(found.texts(HOSTNAMES))
     x, y = (2 if length % 2 == 0 else 1 for length in shape[:2])
     usual = generation.host_shape_of(shape) if generation else (x, y, 1)

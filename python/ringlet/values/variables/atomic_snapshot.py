@@ -41,7 +41,7 @@ def read_atomically(variables: Sequence[AnyVariable]) -> list[list[Array]]:
     """Return the read-only components of variables, not copied, as an atomic snapshot.
 
     Variables shared between processes are read row by row: each row is consistent, but rows may differ in age.
-    Components that share memory are one object.
+    Components that share memory are returned as the same array.
     """
     parts = [variable.variables if isinstance(variable, ShardedVariable) else [variable] for variable in variables]
     private = [part for each in parts for part in each if not isinstance(part, TableVariable)]

@@ -79,7 +79,7 @@ class TableStorage:
     __slots__ = ("__weakref__", "_array_type", "_form", "_table", "key")
 
     def __init__(self, key: int, table: Any, form: TableForm, array_type: type[Array] = np.ndarray) -> None:
-        """Store values in a `_core.Table`, or in an object with its methods and the `index` of a parameter server."""
+        """Store values in a `_core.Table`, or in an object with the same methods and a parameter server's `index`."""
         self.key = key
         self._table, self._form, self._array_type = table, form, array_type
 

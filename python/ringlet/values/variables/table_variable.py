@@ -96,7 +96,7 @@ _lock = threading.Lock()
 
 
 def attach_table(key: int, table: Any) -> None:
-    """Register a table under `key`; a file descriptor is mapped, and stays with the caller."""
+    """Register a table under `key`; if `table` is a file descriptor, map it without taking ownership."""
     with _lock:
         if key in _attached:  # several tasks may be threads of one process
             _attached[key].count += 1
