@@ -338,7 +338,7 @@ class CollectiveCalls:
         self._check_size(call, "the whole tensor", whole, block.numel() * self._size)
 
     def _exchange_counts(self, sent: Sequence[int]) -> list[int]:
-        """Return the number of items that this rank receives from each rank; `sent` has the numbers that it sends."""
+        """Return the number of items that this rank receives from each rank; `sent` has the numbers to send."""
         received: list[int] = self._member.all_to_all(np.array(sent, np.int64)).tolist()
         return received
 

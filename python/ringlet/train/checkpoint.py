@@ -37,10 +37,10 @@ _numbering = threading.RLock()
 class Checkpoint(Group):
     """Named objects that are saved to a file together and restored from it (``tf.train.Checkpoint``).
 
-    The objects are attributes of the checkpoint; attributes may be added later. Supported are variables; numbers, text,
-    bytes, None, arrays; lists, tuples, dictionaries, sets, dataclasses and namedtuples of these; other checkpoints; and
-    objects with the methods ``get_state`` and ``set_state`` or ``state_dict`` and ``load_state_dict``, such as dataset
-    iterators and PyTorch models and optimizers.
+    The objects are attributes of the checkpoint; attributes may be added later. Supported types: variables; numbers,
+    text, bytes, None, arrays; lists, tuples, dictionaries, sets, dataclasses and namedtuples of these; other
+    checkpoints; and objects with the methods ``get_state`` and ``set_state`` or ``state_dict`` and
+    ``load_state_dict``, such as dataset iterators and PyTorch models and optimizers.
 
     Parameters
     ----------
@@ -264,7 +264,7 @@ class Checkpoint(Group):
         return CheckpointLoadStatus(matches, lambda: leaf_names(self))
 
     def _read_file(self, path: str, strict: bool) -> tuple[Restoration, int, Callable[[], Any]]:
-        """Compare and read everything; return the restoration, the time of the save, and a function that restores."""
+        """Compare and read everything; return the restoration, the time of the save, and a function that applies it."""
         try:
             with open_file(file_of(path)) as file:
                 restoration = Restoration(file)

@@ -35,8 +35,8 @@ class CheckpointOptions:
         Default: ``extended.should_checkpoint`` of the current strategy.
     barrier : callable, optional
         A function that takes a name, and returns once all processes have called it with that name, such as
-        :meth:`ringlet.collectives.Member.barrier`. The chief calls it after writing, the other processes instead of
-        writing. Without a barrier, processes outside a strategy do not wait.
+        :meth:`ringlet.collectives.Member.barrier`. The chief calls it after writing; the other processes call it
+        instead of writing. Without a barrier, processes outside a strategy do not wait.
 
     Raises
     ------

@@ -65,7 +65,7 @@ class CheckpointFile:
                 tensors = [(name, found.get_dtype(), found.get_shape()) for name, found in slices]
                 return opened.metadata() or {}, tensors
         except library.SafetensorError as error:
-            # The library does not report a position; a truncated file is damaged at its end.
+            # safetensors does not report a position; a truncated file is damaged at its end.
             is_cut = "not fully covered" in str(error) or "IncompleteBuffer" in str(error)
             self._refuse(self._size_bytes if is_cut else _HEADER_AT, f"the library safetensors reports: {error}")
 

@@ -16,9 +16,9 @@ from ringlet.train.checkpoint_format import FORMAT, checksum_of
 from ringlet.train.safetensors_import import safetensors
 from ringlet.train.tensor_dtypes import Array, Form, bytes_of, form_of, in_file_order
 
-# The format of system errors in the library's messages.
+# The format of operating system errors in the messages of safetensors.
 _SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")
-# The library's names of element types that differ from the file format's.
+# Names of element types that safetensors expects instead of the names of the file format.
 _SPEC_NAMES = {"U8": "uint8"}
 
 

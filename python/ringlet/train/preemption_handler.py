@@ -138,7 +138,7 @@ class PreemptionCheckpointHandler:
         return result
 
     def save_checkpoint_if_preempted(self, *args: Any, **kwargs: Any) -> None:
-        """Save and exit if any worker has a termination notice; a loop without :meth:`run` calls this after each step.
+        """Save and exit if any worker has a termination notice; for loops without :meth:`run`, after each step.
 
         Parameters
         ----------

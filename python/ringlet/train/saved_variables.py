@@ -72,7 +72,7 @@ class SavedVariable:
             return value
         whole = self._cross_replica_value(file)
         is_total = isinstance(variable, SyncOnReadVariable) and variable.aggregation is VariableAggregation.SUM
-        # Values that cannot be summed, such as text, are not split either.
+        # Values that cannot be summed, such as text, cannot be split.
         parts = _shares(variable, whole) if is_total and whole.dtype.kind not in "bSUmM" else [whole]
         value = NewValue.of(variable, [part.shape for part in parts])
         for part, array in zip(parts, value.arrays, strict=True):

@@ -75,7 +75,7 @@ class _SignalLog:
     """
 
     def __init__(self) -> None:
-        self._num_seen, self._seen_at = 0, -math.inf  # a child's count of its parent's SIGTERMs, and its last change
+        self._num_seen, self._seen_at = 0, -math.inf  # in a child: SIGTERMs of its parent, time of the last
         self.is_written_by_python = False
         self._process, self.notices = os.getpid(), set[Any]()
         self._descriptor = _file_in_memory()

@@ -31,7 +31,7 @@ class OpaqueValue:
     def _remedy(self) -> str:
         raise NotImplementedError(f"{type(self).__name__} does not define _remedy()")
 
-    if not TYPE_CHECKING:  # type checkers report absent attributes
+    if not TYPE_CHECKING:  # hidden from type checkers, which then report absent attributes
 
         def __getattr__(self, name: str) -> Any:
             missing = f"{type(self).__name__!r} object has no attribute {name!r}"

@@ -211,7 +211,7 @@ def _log_long_wait(cluster: Cluster, wait: Callable[[], Member]) -> Member:
 
 
 def _facts(cluster: Cluster, member: Member) -> list[dict[str, Any]]:
-    """Exchange and return the properties that must match, for each worker."""
+    """Exchange the properties that must match; return the properties of each worker."""
     script, content = script_of_process()
     mine = {
         "cluster": [cluster.digest(), str(cluster.jobs)[:_MOST_SPEC_CHARACTERS]],

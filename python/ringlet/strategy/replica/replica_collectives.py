@@ -48,14 +48,14 @@ def all_reduce_leaves(
     shapes = run.shapes
     if run.whole_batch and any(leaf is arg for leaf in leaves for arg in run._rows[replica]):
         run.whole_batch = 0
-    if options is None and run.is_plain:  # fast path of most calls, directly to the core
+    if options is None and run.is_plain:  # fast path for most calls, which go directly to the core
         shapes.record(replica, shape, "all_reduce")
         try:
             member = run.members[replica]
             results = member.all_reduce_many(leaves, as_op(op), algorithm=run.ops.algorithm, outs=outs)
             shapes.compare(replica, shape)
             return results
-        except InvalidArgumentError:  # raised before this rank entered the call, so that it may retry
+        except InvalidArgumentError:  # raised before this rank entered the collective, so the rank may retry
             if outs is not None or not _has_slices(leaves):
                 raise
         except CollectiveMismatchError as error:
@@ -143,7 +143,7 @@ def _has_slices(leaves: Sequence[Any]) -> bool:
 def _reduce_with_slices(
     run: ReplicaRun, replica: int, op: ReduceOp, leaves: list[Any], *, resolved: CallOptions, options: Any
 ) -> list[Any]:
-    """Combine arrays, and concatenate the rows of the slices of all replicas."""
+    """Combine the arrays of all replicas, and concatenate the rows of their IndexedSlices."""
     member = run.members[replica]
     arrays = [leaf for leaf in leaves if not isinstance(leaf, IndexedSlices)]
     rest = iter(_combine(run, replica, op, arrays, resolved=resolved, options=options, outs=None))
@@ -233,7 +233,7 @@ def _own_copy(leaf: Any, is_writable: bool) -> Any:
     if type(leaf) is not np.ndarray and kind_of(leaf) is not None:
         return own_copy(leaf)
     array = leaf if isinstance(leaf, np.ndarray) else np.asarray(leaf)
-    # As in TensorFlow, a single replica gets numbers of any dtype back; other values are rejected, as with several
+    # As in TensorFlow, a single replica may pass numbers of any dtype; other values are rejected, as with several
     # replicas.
     copy = np.array(array, array.dtype.newbyteorder("=")) if array.dtype.kind in "biufc" else np.array(as_buffer(leaf))
     copy.setflags(write=is_writable)

@@ -335,7 +335,7 @@ class ReplicaContext(context.Mode):
 
     def _require_current(self) -> None:
         require_replica(self)
-        # A thread that the step function started may outlive its replica, and even be alive during another run.
+        # A thread that the step function started may outlive the replica, and make this call during a later run.
         if self._run is not None and self._run.ended[self.local_replica_id]:
             refuse_stale()
 

@@ -80,7 +80,7 @@ class ReplicaThreads:
             for member in self.members:
                 member.rejoin()
             self._has_departures = False
-        # Ctrl-C or a limit on threads may have interrupted an earlier start.
+        # Some helpers are missing if Ctrl-C or a limit on threads interrupted an earlier start.
         num_helpers = self._num_replicas - caller_runs
         if len(self.helpers) < num_helpers:
             self._start_helpers(num_helpers)

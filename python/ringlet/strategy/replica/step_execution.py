@@ -257,11 +257,11 @@ class ReplicaRun:
             claims.open()
             if not self.caller_runs:
                 claims.summon_all()
-                # As in other runs, the time-out begins when the first replica has returned.
+                # The time-out begins when the first replica has returned, as if this thread had run that replica.
                 while not claims.wait_finished(_CHECK_SECONDS) and not any(self.ended):
                     pass
                 return 0
-            # No signal is handled between a claim and the assignment of its replica.
+            # Python handles no signal between a claim and the assignment to `replica`.
             for replica in iter(claims.claim, -1):
                 self.execute(replica)
                 num_mine += 1
@@ -287,7 +287,7 @@ class ReplicaRun:
         )
 
     def _wait(self, timeout_seconds: float) -> bool:
-        """Wait until all replicas have ended; if the wait is long, log once which are still running."""
+        """Wait until all replicas have ended; if the wait is long, log once which replicas are still running."""
         claims, stall_seconds = self.threads.claims, min(self.threads.stall_seconds, timeout_seconds)
         if claims.wait_finished(stall_seconds):
             return True

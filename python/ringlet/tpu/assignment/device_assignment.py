@@ -264,7 +264,7 @@ class DeviceAssignment(Drawable):
             return device_name(*self._lookup_uncached(replica, logical_core), job)
 
     def _lookup_uncached(self, replica: int, logical_core: int) -> tuple[int, int]:
-        """Build the tables, and return the task and ordinal of a logical core; raise IndexError if it is unknown."""
+        """Build the tables; return the task and ordinal of a logical core, or raise IndexError if it does not exist."""
         if not self._ordinals:  # assigned last: another thread may be building the tables
             each = max(1, self._topology.num_tpus_per_task)
             self._tasks, self._ordinals = (self._devices // each).tolist(), (self._devices % each).tolist()
@@ -288,7 +288,7 @@ class DeviceAssignment(Drawable):
 
     @cached_property
     def _replicas_by_key(self) -> tuple[list[int], list[int]]:
-        """Return the sorted keys ``task * cores + logical core``, equal keys in replica order, and their replicas."""
+        """Return the keys ``task * cores + logical core`` and their replicas, sorted by key, then by replica."""
         cores = self._num_cores_per_replica
         task = self._devices // max(1, self._topology.num_tpus_per_task)
         keys = (task.astype(np.int64) * cores + np.arange(cores)).ravel()

@@ -318,7 +318,7 @@ def _reordered(search: _Search, coordinates: IntArray, fabric: Fabric, *, of_rep
 
 
 def _reassigned(shape: tuple[int, ...], coordinates: IntArray, fabric: Fabric) -> Iterator[IntArray]:
-    """Yield assignments of all devices in one walk, divided into replicas."""
+    """Yield assignments that divide a walk through all devices into replicas."""
     for walk in walks(coordinates, fabric.network):
         yield walk.reshape(shape)
         # Devices with the same index in their replicas are adjacent, which shortens rings over replicas.

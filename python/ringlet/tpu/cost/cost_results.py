@@ -196,8 +196,8 @@ class StepCost(_Loaded):
     communication_seconds : float
         Time of all collectives.
     ici_seconds, core_link_seconds, pcie_seconds, dcn_seconds, latency_seconds : float
-        Parts of `communication_seconds`, as in :class:`CollectiveCost`; for concurrent collectives, the largest of
-        each.
+        Parts of `communication_seconds`, as in :class:`CollectiveCost`; for concurrent collectives, the largest
+        value of each part.
     is_overlapped : bool
     collectives : tuple of CollectiveCost
         The collectives, each with its cost when run alone.

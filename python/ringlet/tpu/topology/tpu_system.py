@@ -105,7 +105,7 @@ def initialize_tpu_system(cluster_resolver: Any = None) -> Topology:
     devices = (metadata or metadata_of(topology)).devices
     _systems[name] = tuple(device for device in devices if device.device_type == "TPU")
     _log.info(
-        "TPU system %r: a model of %s, %d devices on %d hosts",
+        "TPU system %r models %s with %d devices on %d hosts",
         name,
         topology.accelerator_type or f"a {topology.mesh_shape} mesh",
         topology.num_devices,

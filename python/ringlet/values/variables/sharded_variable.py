@@ -188,7 +188,7 @@ class ShardedVariable(RowReader, ScatterUpdates, SpecProperties):
         return super().sparse_read(indices)
 
     def _by_shard(self, indices: Array) -> Iterator[tuple[Any, Any, Array]]:
-        """Yield each shard with requested rows, the positions of these rows in `indices`, and their indices in the shard."""
+        """Yield each shard with requested rows, their positions in `indices`, and their row indices in the shard."""
         shards = np.searchsorted(self._ends, indices, side="right")
         for number in np.unique(shards).tolist():
             chosen = np.flatnonzero(shards == number)

@@ -26,7 +26,7 @@ class TableVariable(RowReader, Variable):
     a copy in which each row is consistent, but rows may differ in age. Writes to the same row are serialized.
     """
 
-    # Implements the part of Storage's interface that is used here.
+    # TableStorage implements the part of Storage's interface that variables of this class use.
     _storage: TableStorage  # type: ignore[assignment]
 
     @classmethod

@@ -66,7 +66,7 @@ def create_variable(request: VariableRequest) -> Any:
     mode = context.current()
     if mode is not None:
         return mode.strategy.extended._create_variable(request)
-    from ringlet.values.variables.variable_factory import create_plain  # not at the top: strategies import this module
+    from ringlet.values.variables.variable_factory import create_plain  # a cycle at module level
 
     return create_plain(None, request)
 
@@ -271,7 +271,7 @@ class Variable(SparseReader, ScatterNdUpdates, SpecProperties, metaclass=Variabl
         return self._update(self._arithmetic(assign_sub), dense_of(delta, self.dtype), read_value)
 
     def _arithmetic(self, change: Change) -> Change:
-        """Return an arithmetic update, after checking that the variable holds numbers."""
+        """Return `change`, an arithmetic update, after checking that the variable holds numbers."""
         if self._spec.dtype.kind in "bSU":
             raise InvalidArgumentError(
                 f"{change.__name__} requires numbers, but variable '{self.name}' holds {self.dtype}: compute the new "
@@ -283,7 +283,7 @@ class Variable(SparseReader, ScatterNdUpdates, SpecProperties, metaclass=Variabl
         return self._update(ALL_SCATTERS[name], as_slices(sparse_delta), True)
 
     def _update(self, change: Change, value: Any, read_value: bool) -> Any:
-        """Update this component, in any context."""
+        """Update the component that this object represents, without checking the current context."""
         written = self._write_one(self._component, change, self._checked(value))
         if not read_value:
             return None
