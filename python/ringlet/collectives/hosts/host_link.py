@@ -6,6 +6,7 @@ A stamp identifies each message, a time-out limits each wait, and notices report
 from __future__ import annotations
 
 import logging
+import math
 import os
 import struct
 import time
@@ -92,11 +93,13 @@ class Exchange:
     A message is `begin` followed by an array; `parts` are the arrays of all hosts, in the order of the hosts.
     """
 
-    def __init__(self, link: HostLink, begin: bytes, count: int, dtype: np.dtype[Any], capacity: int) -> None:
+    def __init__(
+        self, link: HostLink, begin: bytes, shape: tuple[int, ...], dtype: np.dtype[Any], capacity: int
+    ) -> None:
         self.begin = begin
-        self.size = len(begin) + count * dtype.itemsize
+        self.size = len(begin) + math.prod(shape) * dtype.itemsize
         frames = [Frame(capacity) for _ in range(link.num_hosts)]
-        self.parts = [frame.payload[len(begin) : self.size].view(dtype) for frame in frames]
+        self.parts = [frame.payload[len(begin) : self.size].view(dtype).reshape(shape) for frame in frames]
         self.own = frames[link.host]
         self.own.write(begin)
         expected = {host: (frames[host], link.prepare_receive(host, HEAD, frames[host])) for host in link.others}
@@ -219,9 +222,9 @@ class HostLink:
             self._expected.remove(message)
         return [self._payload(message) for message in messages]
 
-    def exchange_of(self, begin: bytes, count: int, dtype: np.dtype[Any], capacity: int) -> Exchange:
+    def exchange_of(self, begin: bytes, shape: tuple[int, ...], dtype: np.dtype[Any], capacity: int) -> Exchange:
         """Return the memory for `exchange`; the messages of other hosts have at most `capacity` bytes."""
-        self._exchanges.append(Exchange(self, begin, count, dtype, capacity))
+        self._exchanges.append(Exchange(self, begin, shape, dtype, capacity))
         return self._exchanges[-1]
 
     def exchange(self, exchange: Exchange) -> list[Incoming]:

@@ -167,13 +167,13 @@ class HostReductions(HostCalls):
         if is_usable and self._is_leader:
             capacity = HEAD_BYTES + self._inline_bytes
             try:
-                exchange = self._link.exchange_of(description(text), array.size, dtype, capacity)
+                exchange = self._link.exchange_of(description(text), array.shape, dtype, capacity)
             except PeerFailed:
                 is_usable = False  # the general path fails at its first message, and notifies the other ranks
         return _Small(text, op, as_result(dtype, op), exchange, is_usable)
 
     def _run_small(self, small: _Small, array: Array, out: Array) -> None:
-        own = self._local_partial(array.reshape(-1), small.op)
+        own = array if self._num_local == 1 else self._local_partial(array, small.op)
         if (exchange := small.exchange) is not None:
             exchange.parts[self.group.host][...] = own
             if others := self._link.exchange(exchange):
@@ -181,7 +181,11 @@ class HostReductions(HostCalls):
                 for message in others:
                     texts[message.host] = described_by(message.frame.payload.tobytes())[0]
                 self._refuse(texts)
-            _combine(exchange.parts, small.op, self.num_ranks, array.dtype, out.reshape(-1))
+            if small.op is Op.MEAN:
+                parts = [part.reshape(-1) for part in exchange.parts]
+                _combine(parts, small.op, self.num_ranks, array.dtype, out.reshape(-1))
+            else:  # the partial results have the dtype of the result
+                _core.reduce_buffers(exchange.parts, small.op._value_, out)
         if self._num_local > 1:
             self._local.broadcast([out], 0, [out])
 
