@@ -66,7 +66,9 @@ class Hosts:
     def launch_with_ringlet(self, slots: Sequence[int], program: Sequence[str]) -> subprocess.Popen[str]:
         """Start a program on the hosts with ringlet run, on the first host."""
         hosts = ",".join(f"{address}:{count}" for address, count in zip(self.addresses, slots, strict=True))
-        command = [sys.executable, "-m", "ringlet", "run", "--hosts", hosts, *program]
+        return self.start_on_first([sys.executable, "-m", "ringlet", "run", "--hosts", hosts, *program])
+
+    def start_on_first(self, command: Sequence[str]) -> subprocess.Popen[str]:
         return self.start_command(self._hosts.on_first(command))
 
     def start_on(self, host: int, program: Sequence[str], **variables: str) -> subprocess.Popen[str]:
