@@ -36,7 +36,7 @@ __all__ = [
 
 CachedShape = tuple[PyTreeSpec, "operator.itemgetter[Any] | None"]
 
-# Maximum length of rows whose shapes are cached, so that the cache stays small.
+# Maximum length of the lists and tuples whose shapes are cached, so that the cache stays small.
 _LONGEST_ROW = 256
 
 # Shapes of dictionaries by their keys; bounded, for programs with new keys in every step. Only string

@@ -124,7 +124,7 @@ def _can_be_filled(node_type: type[Any]) -> bool:
     """Return whether an empty mapping of a type can be created."""
     try:
         return len(node_type() if issubclass(node_type, MutableMapping) else node_type({})) == 0
-    except Exception:  # the constructor needs arguments, such as the file of a mapping
+    except Exception:  # the constructor requires arguments, such as the path of a file-backed mapping
         return False
 
 

@@ -37,9 +37,9 @@ class ClusterConfigJSONError(ClusterConfigError, json.JSONDecodeError):
 class Fault(Exception):
     """A fault in a structure of dictionaries and lists; `as_error` converts it to the error for users.
 
-    `text` is TensorFlow's message if it has one, without a full stop; `keys` is the path of the faulty value; `instead`
-    is a correct value for an example, or `ABSENT`; `renamed` is a correct name if the last key is faulty; `kind` is the
-    class of the error.
+    `text` is the message, TensorFlow's if TensorFlow reports this fault, without a full stop; `keys` is the path of the
+    faulty value; `instead` is an example of a correct value, or `ABSENT`; `renamed` is a correct name if the last key
+    is faulty; `kind` is the class of the error.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Fault(Exception):
         return self
 
     def as_error(self, source: str, example: str) -> ClusterConfigError:
-        """Return the error for users: `source` names the configuration (``"TF_CONFIG"``), `example` is advice."""
+        """Return the error for users: `source` names the configuration, `example` ends the message."""
         path = json_path(self.keys)
         found = "nothing" if self.found is ABSENT else shown(self.found)
         text = f"{self.text}. {source}, at {path}: found {found}; allowed: {self.allowed}. {example}"

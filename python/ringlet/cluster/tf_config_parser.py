@@ -234,7 +234,7 @@ def _place_of(whole: object, name: str) -> list[object]:
 def _heading(config: dict[str, Any], fault: Fault) -> str:
     """Return the text that precedes a corrected configuration in a message.
 
-    The index that the task should have is unknown if its job has several tasks.
+    If the job of the task has several tasks, the correct index is unknown, so the correction is only an example.
     """
     task, cluster = config.get("task"), config.get("cluster")
     if fault.keys not in (("task",), ("task", "index")) or not isinstance(task, dict) or not isinstance(cluster, dict):

@@ -34,7 +34,7 @@ class WorkersJob(ClusterJob):
     """A job whose processes are the workers of a cluster, each with the same number of ranks.
 
     `tasks` are the names of the workers in rank order, `number` is the number of the strategy in the program, counted
-    from 1, `command` starts all workers, and `configuration` names the setting with the cluster.
+    from 1, `command` starts all workers, and `configuration` names the setting that must be equal in all workers.
     """
 
     tasks: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
 """All-to-all along any axes, on top of the core's all-to-all along axis 0.
 
-If the axes differ, blocks are sent with `concat_axis` first, so that concatenation in memory joins them; the receiving
-rank moves the axis back.
+If the axes differ, blocks are sent with `concat_axis` as their first axis, so that concatenation in memory joins them;
+the receiving rank moves the axis back.
 """
 
 from __future__ import annotations

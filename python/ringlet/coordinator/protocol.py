@@ -1,6 +1,6 @@
 """Protocol between a coordinator and its workers: batches of commands, and batches of replies.
 
-An item has a kind, the number of its subject, a content, and its buffers and descriptors. Workers execute commands in
+An item has a kind, the number of its subject, content, buffers and descriptors. Workers execute commands in
 order, except RECALL, CANCEL and DESCRIBE, which take effect at once. The answer to RECALL doubles as a heartbeat,
 because it is sent even while a function runs.
 
@@ -10,7 +10,7 @@ because it is sent even while a function runs.
     MAKE     resource, (function, arguments) + buffers  MADE      resource
     HOLD     resource, pickle + buffers                 NOT_MADE  resource, Failure
     FETCH    resource                                   FETCHED   resource, pickle + buffers
-    TABLE    variable, its server, or + descriptor      UNFETCHED resource, Failure
+    TABLE    variable, server index (or + descriptor)   UNFETCHED resource, Failure
     FORGET   -, (kind, number) pairs                    RETURNED  -, calls that were not begun
     ENTER    -, pickle of the strategy
     RECALL   -, answered by RETURNED                    READY     -

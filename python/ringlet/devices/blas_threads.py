@@ -35,7 +35,7 @@ _SUFFIXES = ("", "64_", "_64")
 
 @dataclass(frozen=True)
 class BlasLibrary:
-    """Getter and setter of a library's number of BLAS threads; with `is_per_thread`, of the calling thread's number."""
+    """Getter and setter of a library's number of BLAS threads; with `is_per_thread`, for the calling thread only."""
 
     get_threads: Callable[[], int]
     set_threads: Callable[[int], Any]

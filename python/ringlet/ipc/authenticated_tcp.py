@@ -91,7 +91,7 @@ def send_object(connection: socket.socket, value: dict[str, Any], deadline: Dead
 
 
 def receive_object(connection: socket.socket, deadline: Deadline) -> dict[str, Any]:
-    """Return a JSON object of an authenticated peer; raise NotAuthentic if its data is not one."""
+    """Receive a JSON object from an authenticated peer; raise NotAuthentic if the data is not a JSON object."""
     length = int.from_bytes(_read(connection, 4, deadline), "little")
     with contextlib.suppress(ValueError, RecursionError):
         if length <= _MOST_JSON_BYTES and isinstance(value := json.loads(_read(connection, length, deadline)), dict):

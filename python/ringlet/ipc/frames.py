@@ -6,8 +6,8 @@
     header
     buffers       concatenated
 
-Memory for sizes and header is allocated once the head is validated, memory for buffers once the sizes are. Buffers have
-no checksum: local sockets do not corrupt data.
+Memory for sizes and header is allocated after the head is validated, memory for buffers after the sizes are validated.
+Buffers have no checksum: local sockets do not corrupt data.
 """
 
 from __future__ import annotations

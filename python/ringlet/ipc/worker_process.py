@@ -42,8 +42,8 @@ def shell_status(status: int) -> int:
 class Worker:
     """The process of one worker.
 
-    `status` is the ``Popen.returncode``, None while it runs; `pidfd` is readable once it has exited, None on systems
-    without pidfds; `asked_at` is the time at which it was sent SIGTERM or SIGKILL.
+    `status` is the ``Popen.returncode``, None while the process runs; `pidfd` is readable once the process has exited,
+    None on systems without pidfds; `asked_at` is the time at which SIGTERM or SIGKILL was sent to it.
     """
 
     index: int

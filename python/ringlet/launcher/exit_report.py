@@ -83,7 +83,7 @@ class Ending:
 
 
 def first_failure(endings: Sequence[Ending]) -> Ending | None:
-    """Return the worker that failed first; failures caused by the launcher or by another worker rank last.
+    """Return the worker that failed first; failures caused by the launcher or by another worker come last.
 
     If workers made different calls, a worker whose call differs from the majority's is returned.
     """
@@ -102,7 +102,7 @@ def shown_failure(endings: Sequence[Ending], received: int | None) -> Ending | N
 def job_status(endings: Sequence[Ending], received: int | None) -> int:
     """Return the exit status of the job: the status of the worker that failed first.
 
-    If a signal stopped the launcher before, return 128 + `received`, unless all workers exited with status 0.
+    If the launcher had received a terminating signal, return 128 + `received`, unless no worker failed.
     """
     first = first_failure(endings)
     if first is None:
@@ -183,7 +183,7 @@ def _different_callers(first: Ending, endings: Sequence[Ending]) -> list[int]:
     # The error of a MirroredStrategy within one worker lists its replicas as ranks, and has a note with their number.
     is_local = f"the ranks {_CALLS}" in first.error and _IN_REPLICA.findall(first.words) == [str(len(calls))]
     if not calls or rest or not is_of_workers or is_local or max(calls) >= len(calls):
-        return []  # the ranks of the group are not those of the workers, or the table omits some
+        return []  # the ranks of the group are not those of the workers, or the table omits some ranks
     found = {(rank // ranks_per_worker, call) for rank, call in calls.items()}
     (common, most), *others = Counter(call for _, call in found).most_common()
     return sorted({worker for worker, call in found if call != common and all(count < most for _, count in others)})

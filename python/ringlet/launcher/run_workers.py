@@ -141,8 +141,7 @@ class _Run:
         if self._raised:
             supervisor.ask_to_end_after(max(self._job.grace_seconds, _TRACEBACK_SECONDS))
         if self._out.error is not None and signals.received is None:
-            # The reader has exited (`| head`), or the disk is full: end the job in the way that SIGPIPE ends a single
-            # program.
+            # The reader has exited (`| head`), or the disk is full: end the job, as SIGPIPE ends a single program.
             signals.received = signal.SIGPIPE
             supervisor.ask_to_end(signal.SIGTERM)
         if first_failure(self._endings) is None:

@@ -15,7 +15,7 @@ _MOST_CALLS = 4
 class Divergence:
     """A call that differs between the ranks of a group; `calls` has each variant, its ranks and a source location.
 
-    If only one of several processes has calls of the group, `within` is its source.
+    If only one of several processes has calls of the group, `within` names that process.
     """
 
     group: str

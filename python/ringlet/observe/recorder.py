@@ -24,7 +24,7 @@ _TOTALS = struct.Struct("=4Q")
 _RECORD = struct.Struct("=3Q6B5HQ6q2I3Q")
 _PLACE = struct.Struct("=Q248s")
 _PLACES_BYTES = 256 * _PLACE.size
-_PLACE_BIT = 48  # first bit of the source location's number in a record's field for bytes
+_PLACE_BIT = 48  # lowest bit of a source location's number in the field that also holds a call's size in bytes
 _RING_HEADER_BYTES, _NUM_RECORDS, _MOST_RINGS, _MOST_DIMS = 4096, 1024, 256, 6
 _NO_NAME, _NO_PLACE = 0xFF, 0xFFFF
 _RAISED = 1 << 63

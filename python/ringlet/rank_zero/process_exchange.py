@@ -16,12 +16,12 @@ from ringlet.strategy.multi_worker.ambient_worker_group import current_workers
 R = TypeVar("R")
 T = TypeVar("T")
 
-# Takes the rows of this process, and returns the rows of all processes in the order of the processes.
+# Takes byte strings of this process, and returns the byte strings of all processes, in the order of the processes.
 Exchange = Callable[[list[bytes]], list[bytes]]
 
 
 def call_with_exchange(title: str, items: list[T], function: Callable[[Exchange, list[T]], R]) -> R:
-    """Call a function that exchanges rows between all processes, once per process, even inside replicas.
+    """Call a function that exchanges byte strings between all processes, once per process, even inside replicas.
 
     `items` are the items of this replica, or of this process. The function receives the exchange and the items of all
     replicas of this process; its result is returned on each replica. All processes must call the exchange equally

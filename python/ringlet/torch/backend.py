@@ -160,8 +160,8 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
         self._abort("called abort()")
 
     def _abort(self, reason: str) -> None:
-        # Receives first: once the group is aborted, other ranks may exit, and receives would report their exits as the
-        # cause.
+        # Receives are aborted first: once the group is aborted, other ranks may exit, and receives would report their
+        # exits as the cause.
         self._inbox.abort(DistBackendError(f"rank {self._global_ranks[self._rank]} {reason}: start the job again."))
         if self._size > 1:
             self._member._core.group.abort(f"rank {self._rank} {reason}")

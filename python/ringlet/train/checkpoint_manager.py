@@ -116,7 +116,7 @@ class CheckpointManager:
         self._init_fn = init_fn
         self._last_step = last_checkpoint_step
         self._is_in_background = in_background
-        self._pending: contextlib.ExitStack | None = None  # a save in the background; its exit waits for the file
+        self._pending: contextlib.ExitStack | None = None  # context of a background save; exit waits for the file
         self._turn = threading.RLock()  # held while a save in the background begins or ends
         self._timestamps: dict[str, float] = {}
         self._latest: str | None = None

@@ -75,7 +75,8 @@ class _SignalLog:
     """
 
     def __init__(self) -> None:
-        self._num_seen, self._seen_at = 0, -math.inf  # in a child: SIGTERMs of its parent, time of the last
+        # In a forked child: the number of logged SIGTERMs at the last check, and the time of that check.
+        self._num_seen, self._seen_at = 0, -math.inf
         self.is_written_by_python = False
         self._process, self.notices = os.getpid(), set[Any]()
         self._descriptor = _file_in_memory()

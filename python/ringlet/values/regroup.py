@@ -73,7 +73,10 @@ def _are_alike(first: Sequence[Any], values: Sequence[Any]) -> bool:
 def _grouped(
     firsts: Collection[Any], lasts: Iterable[Any], columns: Iterable[tuple[Any, ...]], wrap: Wrap, always_wrap: bool
 ) -> list[Any]:
-    """Return the distributed values of columns; `firsts` and `lasts` are the first and last entries of the columns."""
+    """Return a distributed value for each column, the values of one leaf on all replicas.
+
+    `firsts` and `lasts` are the first and last entries of the columns.
+    """
     # Fast path for many distinct arrays.
     if LEAF_TYPES.issuperset(map(type, firsts)) and not any(map(operator.is_, firsts, lasts)):
         return [wrap(column) for column in columns]

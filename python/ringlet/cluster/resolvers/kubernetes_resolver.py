@@ -26,7 +26,7 @@ class KubernetesExecutableLocation(enum.Enum):
 class KubernetesClusterResolver(AddressResolver):
     """The pods selected by labels (``tf.distribute.cluster_resolver.KubernetesClusterResolver``).
 
-    The task of this process is unknown: set `task_type` and `task_id`.
+    The task of this process is not detected: set the attributes `task_type` and `task_id`.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class KubernetesClusterResolver(AddressResolver):
         Protocol prefix of addresses.
     override_client : optional
         A client with ``list_pod_for_all_namespaces(label_selector=)``, by default a ``kubernetes.client.CoreV1Api``
-        with the settings of the cluster or of the user.
+        configured from inside the cluster or from the user's kubeconfig, depending on `executable_location`.
     executable_location : KubernetesExecutableLocation
         Where the program runs.
 

@@ -143,7 +143,7 @@ class SlurmClusterResolver(AddressResolver):
         return {"GPU": self._gpus_per_task}
 
     def _places(self) -> list[tuple[str, int]]:
-        """Return the host of each rank, and its index among the tasks of that host."""
+        """Return for each rank its host, and its index among the tasks of that host."""
         return [(host, place) for host, tasks in sorted(self._tasks_on.items()) for place in range(tasks)]
 
     def _shared_out(self, addresses: list[str]) -> dict[str, list[str]]:

@@ -247,7 +247,7 @@ class HostLink:
         return [message for message in exchange.incoming if message.frame.bytes[_STAMP_BYTES:end] != exchange.begin]
 
     def flush(self) -> None:
-        """Wait until everything has been sent."""
+        """Wait until all messages have been sent."""
         if self._sent:
             self._wait_for([(request, self.host) for requests, _ in self._sent for request in requests])
             self._release_sent()

@@ -368,7 +368,7 @@ def _partial_op(op: Op) -> Op:
 def _combine(partials: Sequence[Array], op: Op, num_ranks: int, dtype: np.dtype[Any], out: Array) -> None:
     """Combine the partial results of all hosts in the order ((0+1)+(2+3))+((4+5)+...), and store the result.
 
-    The sum of a mean is divided at the end; floats of 8 and 16 bits are rounded once. `dtype` is that of the inputs.
+    For a mean, the sum is divided at the end; floats of 8 and 16 bits are rounded once. `dtype` is that of the inputs.
     """
     total = out if out.dtype == partials[0].dtype else np.empty_like(partials[0])
     if len(partials) == 1:

@@ -29,7 +29,7 @@ def _composite(kind: type[Any], parts: Sequence[Any]) -> Any:
 
 nest.register(_Components, lambda node: (node.parts, node.kind), _composite)
 
-# Classes other than dataclasses that expand_composites expands.
+# Classes, besides dataclasses, that expand_composites expands, and functions that return their components.
 _PARTS: dict[type[Any], Callable[[Any], Sequence[Any]]] = {
     IndexedSlices: lambda rows: [part for part in (rows.values, rows.indices, rows.dense_shape) if part is not None],
     PerReplica: lambda value: value.values,

@@ -119,7 +119,7 @@ class PartElements(InputStream):
 
 
 class PartRows(RowReader):
-    """Stream of the parts of batches of table rows; only kept rows are gathered."""
+    """Stream of the parts of batches of table rows; gathers only the rows of the kept parts."""
 
     def __init__(self, batch: Batch, rows: RowStream, num_replicas: int, kept: tuple[int, ...]) -> None:
         super().__init__(rows)

@@ -132,7 +132,7 @@ def _set_attributes(stream: object, names: tuple[str, ...], state: State) -> Non
 
 
 class InputStream(UnaryStream):
-    """Base class of streams of a transformation (`_node`); they read the elements of its input."""
+    """Base class of streams that read the input of a transformation, `_node`."""
 
     _node: Any
 
@@ -366,7 +366,7 @@ class RowElements(RowReader):
         super().__init__(rows)
         self._table = table
         self._block: Rows = slice(0, 0)
-        self._numbers: Iterator[int] = iter(())  # the remaining rows of the block
+        self._numbers: Iterator[int] = iter(())  # the remaining row numbers of the block
 
     def __next__(self) -> Nest:
         number = next(self._numbers, None)

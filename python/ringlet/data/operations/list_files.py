@@ -94,7 +94,10 @@ def _first_wild(pattern: str) -> int:
 
 
 def _matches(folder: str, parts: list[str]) -> Iterator[str]:
-    """Yield the names in a folder that match the parts of a pattern; `folder` ends with a slash."""
+    """Yield the paths below `folder` whose components match `parts`, a pattern split at slashes.
+
+    `folder` ends with a slash.
+    """
     expression = re.compile(_expression(parts[0]), re.DOTALL)
     try:
         names = os.listdir(folder)  # noqa: PTH208 - names are matched

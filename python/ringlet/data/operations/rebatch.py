@@ -70,7 +70,7 @@ def _sizes(batch_size: Any) -> tuple[int, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Rebatch(ElementTransform):
-    """Node that joins the rows of all elements and splits them into batches of `sizes` in turn."""
+    """Node that joins the rows of all elements and splits them into batches; their sizes are `sizes`, cyclically."""
 
     sizes: tuple[int, ...]
     drop_remainder: bool = False

@@ -210,7 +210,7 @@ class FileElements(InputStream):
         return (self._node.join(pieces), size) if size else (None, 0)
 
     def _find(self) -> bool:
-        """Advance turns and read blocks until the current turn has an element; return False at the end."""
+        """Move to the next open file, and read blocks, until a file has an element; return False at the end."""
         while self._has_names or any(turn.blocks is not None for turn in self._turns):
             if self._fill(self._turn):
                 return True
@@ -218,7 +218,7 @@ class FileElements(InputStream):
         return False
 
     def _fill(self, turn: _Turn) -> bool:
-        """Read the next block if the turn has no elements; at the end of its file, advance and return False."""
+        """Read the next block of a file unless elements are left; at the end of the file, advance and return False."""
         if length_hint(turn.elements):
             return True
         if turn.blocks is None and not (self._has_names and self._open_next(turn)):

@@ -100,7 +100,7 @@ class ArrowBlocks(FileBlocks):
 
     @abstractmethod
     def _start(self, row: int) -> tuple[Any, int]:
-        """Return an iterator over batches from this row or an earlier one, and the number of the first row in them."""
+        """Return an iterator over batches, from this row or an earlier row, and the number of their first row."""
 
     @abstractmethod
     def _next_batch(self) -> Any:

@@ -84,7 +84,7 @@ def _read_private(variables: Sequence[Variable]) -> list[list[Array]]:
 class NewValue:
     """Memory for a new value of a variable: fill it, then pass it to :func:`write_atomically`.
 
-    There is one block for each component, or a single block for all components or for a whole RowReader.
+    There is one block for each component, or a single block for all components, or for all rows of a RowReader.
     """
 
     variable: AnyVariable

@@ -140,7 +140,7 @@ class ShardedVariable(RowReader, ScatterUpdates, SpecProperties):
         first, behind = (0, count) if step > 0 else (count - 1, -1)
         start = first if start is None else start + count if start < 0 else start
         stop = behind if stop is None else stop + count if stop < 0 else stop
-        # The number of steps to the first existing row.
+        # Number of steps from `start` to the first existing row.
         missed = max(0, -((start - first) // step))
         return range(start + missed * step, max(stop, -1) if step < 0 else min(stop, count), step)
 

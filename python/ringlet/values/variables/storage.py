@@ -55,7 +55,7 @@ def replace(old: Array, value: Any, new: Array) -> None:
 class _Block:
     """A memory block: the writeable array `memory`, and a read-only array for readers, the only item of `readable`.
 
-    `open` is the read-only array, or None during a write.
+    `open` is the read-only array; a write closes the block by setting `open` to None.
     """
 
     __slots__ = ("memory", "open", "readable")

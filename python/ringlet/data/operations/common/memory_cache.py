@@ -65,7 +65,7 @@ class CachedElements(Stream):
         self._go_to(context.chosen(cache))
 
     def _go_to(self, begun: State | None) -> None:
-        """Read the store if it has the elements of `begun`; otherwise compute them from `begun` on."""
+        """Read the store if it has the elements of `begun`; otherwise compute them, starting from `begun`."""
         self._is_closed = False
         # A restored iteration may need elements that differ from the stored elements.
         self._replaces = begun is not None
@@ -86,7 +86,7 @@ class CachedElements(Stream):
         if self._is_closed:
             raise StopIteration
         if self._input is not None:
-            while self._keeps and len(self._kept) < self._at:  # after a restore, repeat the elements up to the position
+            while self._keeps and len(self._kept) < self._at:  # after a restore, recompute up to the position
                 self._make(self._input)
             element = self._make(self._input)
         elif self._at < len(self._kept):
@@ -148,7 +148,7 @@ class CachedRows(RowStream):
         self._go_to(context.chosen(cache))
 
     def _go_to(self, begun: State | None) -> None:
-        """Read the store if it has the row numbers of `begun`; otherwise compute them from `begun` on."""
+        """Read the store if it has the row numbers of `begun`; otherwise compute them, starting from `begun`."""
         self._replaces = begun is not None
         self._parts: list[Any] = []
         self._kept: Any = None  # None while row numbers are computed
@@ -165,7 +165,7 @@ class CachedRows(RowStream):
     def next_rows(self, count: int) -> Rows:
         if self._kept is None:
             made = sum(map(len, self._parts))
-            if made < self._at:  # after a restore, repeat the rows up to the position
+            if made < self._at:  # after a restore, recompute the rows up to the position
                 self._make(self._at - made)
         rows = self._make(count) if self._kept is None else self._kept[self._at : self._at + count]
         self._at += row_count(rows)

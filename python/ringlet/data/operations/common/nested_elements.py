@@ -50,7 +50,8 @@ class DatasetFunction(UserFunction):
     def open(self, number: int, element: Nest, context: IterationContext) -> PipelineHandle:
         """Open the dataset of an element."""
         node = self.node(self(number, *spread(element)), number)
-        # Each element has its own round: a shuffle created outside of the function has a different order for each.
+        # Each element has its own round: a shuffle created outside of the function has a different order for each
+        # element.
         context = context.in_round(number)
         with _CHOOSING:
             context.begin(node)
