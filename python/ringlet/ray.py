@@ -138,7 +138,7 @@ class RingletGroup(BaseGroup):  # type: ignore[misc]
 
 def _join(world_size: int, rank: int, group_name: str) -> Member:
     context = ray.get_runtime_context()
-    name = f"{context.gcs_address} {context.namespace} {group_name}"  # each Ray cluster has its own GCS
+    name = f"{context.gcs_address} {context.namespace} {group_name}"  # the GCS address identifies the Ray cluster
     seconds = resolve_timeout(None)
     keys = [f"ringlet {name} {number}".encode() for number in range(world_size)]
     internal_kv._internal_kv_put(keys[rank], json.dumps(own_record()), overwrite=True)

@@ -98,7 +98,7 @@ class Algorithm(enum.Enum):
     AUTO = 0
     """SMALL if the payload fits into a slot, else DIRECT."""
     RING = 1
-    """DIRECT in the order of a ring: the sum of piece c of P begins at rank c."""
+    """As DIRECT, but in the order of the ring: the reduction of chunk c begins at rank c."""
     DIRECT = 2
     """Each chunk is read from every rank and written once; the order of summation is a balanced tree."""
     SMALL = 3

@@ -25,7 +25,7 @@ from ringlet.ipc.unix_sockets import close_in_children, credentials
 _SHORT_BYTES = 48
 _HEADER = struct.Struct(f"<qQI{_SHORT_BYTES}s")  # tag, number of bytes, length of the description, and its first bytes
 _HELLO = struct.Struct("<I")  # rank of the connecting process
-_BACKLOG = 4096  # one connection for each rank
+_BACKLOG = 4096  # one connection for each rank of the largest group
 _STORED_BYTES = 1 << 16  # maximum size of a message that is read before its receive starts
 _RETRY_SECONDS = 0.05
 _LAST_SECONDS = 1.0  # timeout for stopping a thread whose write has failed

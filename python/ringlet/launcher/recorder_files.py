@@ -13,7 +13,7 @@ from ringlet.observe.divergence import first_divergence, last_wait
 from ringlet.observe.recorder import Process, copy_memory, read_process
 from ringlet.observe.recorder_memory import VARIABLE, new_memory
 
-# Other descriptors that the launcher needs for each worker, and for the whole job.
+# Descriptors that the launcher needs besides those of the recorders: for each worker, and for the whole job.
 _OTHERS_PER_WORKER, _OTHERS = 4, 64
 
 

@@ -200,7 +200,7 @@ class Trace:
         if arrived > start:
             yield self._slice(track, start, arrived - start, "waiting", "waiting")
         if operation.arrived is not None and operation.num_ranks > 1:
-            # An arrow from the last rank that made the call, the only rank that did not wait, to the other ranks.
+            # An arrow from the last rank to make the call, which did not wait, to the other ranks.
             yield (
                 f'{{"ph":"{"t" if arrived > start else "s"}","pid":{self._pid},"tid":{track},"ts":{arrived:.3f},'
                 f'"cat":"collective","name":"call","id":{_flow(operation)}}}'

@@ -106,7 +106,7 @@ class _Cell:
 
 
 class _Once:
-    """Context manager whose body one process of a machine runs first; returns whether this process is the first."""
+    """Context manager whose body one process of a machine runs first; ``as`` receives whether it is this process."""
 
     def __init__(self, name: str, timeout_seconds: float | None) -> None:
         self._title, self._seconds = _titled(name), timeout_seconds

@@ -71,7 +71,7 @@ class ProcessIdentity:
 
 
 def start_ticks(pid: int) -> int:
-    """Return field 22 of ``/proc/PID/stat`` (proc(5)); 0 if the process does not exist."""
+    """Return the start time of a process in clock ticks since boot (field 22 of its ``stat``); 0 if it has exited."""
     # The second field, the name in parentheses, may contain blanks and parentheses.
     _, _, rest = _text_of(f"/proc/{pid}/stat").rpartition(")")
     fields = rest.split()

@@ -199,7 +199,7 @@ def batch_size_of(node: Node) -> int | None:
 def _declared(node: Node) -> int | None:
     kind = type(node).__name__
     if kind in _BATCHES:
-        # As in TensorFlow, which does not recognize parallel batches.
+        # As in TensorFlow, the size of batches that are computed in parallel is not recognized.
         is_parallel = getattr(node, "num_parallel_calls", None) is not None
         return None if is_parallel else int(node.batch_size)  # type: ignore[attr-defined]
     if kind not in _KEEP_SIZE:

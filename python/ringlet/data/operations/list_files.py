@@ -101,7 +101,7 @@ def _matches(folder: str, parts: list[str]) -> Iterator[str]:
     expression = re.compile(_expression(parts[0]), re.DOTALL)
     try:
         names = os.listdir(folder)  # noqa: PTH208 - names are matched
-    except OSError:  # `folder` is not a folder or is not readable
+    except OSError:  # the path is not a folder, or is not readable
         return
     for name in names:
         if expression.fullmatch(name):

@@ -94,7 +94,7 @@ class RecordBlocks(FileBlocks):
 
     def _read(self) -> None:
         if len(self._rest) > len(self._memory):
-            self._memory = bytearray(2 * len(self._memory))  # a long record is scanned again after each read
+            self._memory = bytearray(2 * len(self._memory))  # larger reads, because each read scans the record again
         count = self._read_into(self._memory)
         self._rest += memoryview(self._memory)[:count]
         self._at_end = not count

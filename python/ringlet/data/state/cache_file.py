@@ -50,7 +50,7 @@ class CacheWriter:
         With an `offset` and a `count` from `synced`, the writer continues the unfinished file at that position.
         """
         path = Path(name + _PARTIAL)
-        # Unbuffered: a forked child would write the buffer a second time.
+        # Unbuffered, because a forked child would write the contents of a buffer again.
         file = path.open("ab", buffering=0)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
