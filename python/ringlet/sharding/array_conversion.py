@@ -209,7 +209,7 @@ class Conversions:
         """Return the array itself if `device` is ``"cpu"``; if it is a sharding, return the array in that sharding."""
         if hasattr(device, "for_ndim") or hasattr(device, "tile_assignment_devices"):
             return self.reshard(device)
-        np.empty(0).to_device(device, stream=stream)  # raises NumPy's error
+        np.empty(0).to_device(device, stream=stream)  # raises NumPy's error for other devices and for streams
         return self
 
     def __array_namespace__(self, *, api_version: Any = None) -> Any:

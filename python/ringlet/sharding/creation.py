@@ -85,7 +85,7 @@ def refuse_sparse(value: Any) -> None:
 def place(whole: Array, layout: Layout, group: DeviceGroup) -> ShardedArray:
     """Return an array whose devices hold their boxes of a plain array, as views if devices share memory.
 
-    In a partial array, the first term holds the values and the other terms are zero.
+    In a partial array, the first part holds the values and the other parts are zero.
     """
     if _IS_BEFORE_2:
         raise ImportError(

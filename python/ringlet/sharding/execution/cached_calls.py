@@ -1,8 +1,8 @@
 """Cached calls of small operations in shared memory, by operation and kinds (layouts, dtypes, ...) of operands.
 
 The first call with operands of some kinds runs in full: it checks the arguments, plans and computes. If a single NumPy
-or kernel call has the same result, that call and the layout of the result are kept, and later calls with operands of
-the same kinds run only that call. Its result has the same bits, memory order and ownership as the full call's.
+or kernel call has the same result, that call and the layout of the result are cached, and later calls with operands of
+the same kinds run only the cached call. Its result has the same bits, memory order and ownership as the full call's.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def cached(
 
 
 def run_cached(operation: Any, args: Sequence[Any]) -> ShardedArray | None:
-    """Return the result of the call that :func:`cached` keeps for these arguments; None if it keeps none."""
+    """Return the result of the call that is cached for these arguments; None if no call is cached."""
     arrays: list[ShardedArray] = []
     call = _calls.get((operation, *[_kind(value, arrays) for value in args]))
     return None if call is None or not _is_simple(arrays) else call(arrays, (args, {}))

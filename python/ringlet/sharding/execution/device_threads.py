@@ -129,7 +129,7 @@ class _Job:
                     self._wait(True)
                 raise
         if self._errors:
-            # Ctrl-C has precedence. Exceptions are not stored: their frames hold arrays.
+            # Ctrl-C has precedence. References to exceptions are dropped, because their frames hold arrays.
             first = min(self._errors, key=lambda place: (isinstance(self._errors[place], Exception), place))
             error = self._errors[first]
             self._errors.clear()
@@ -139,7 +139,7 @@ class _Job:
                 del error
 
     def _wait(self, is_interrupted: bool) -> None:
-        """Wait for the helpers; after Ctrl-C, print what they run unless they end soon."""
+        """Wait for the helpers; after Ctrl-C, print the lines that they execute unless they end soon."""
         if is_interrupted and not self._has_ended.wait(_SILENT_SECONDS):
             busy = self._helpers.copy()
             where = "; ".join(dict.fromkeys(map(location, busy)))

@@ -22,7 +22,7 @@ _MOST_CHOICES = 512
 
 
 class TileBoxes(NamedTuple):
-    """The boxes of the operands that a device reads, and the box of the result that it computes, for a kernel.
+    """Argument of a kernel: the boxes of the operands that a device reads, and the box of the result that it computes.
 
     `part` is the number of the part in a partial result.
     """
@@ -205,7 +205,7 @@ def _candidates(request: _Request, *, with_coarser: bool) -> dict[Factor, list[C
 
 
 def _leading(candidates: dict[Factor, list[Cut]], parts: Cut) -> Iterator[Assignment]:
-    """Yield two divisions: the first compatible candidate of each factor in turn, and no division of any factor."""
+    """Yield two assignments: each factor's first candidate that is compatible with earlier ones, and no divisions."""
     taken: Assignment = {}
     for factor, cuts in candidates.items():
         taken[factor] = next(cut for cut in cuts if covers((parts, *taken.values(), cut)))

@@ -90,7 +90,7 @@ def apply(
 
 
 class Prepared(NamedTuple):
-    """A planned operation and its resharded operands; `combine` reduces the terms of a partial result."""
+    """A planned operation and its resharded operands; `combine` combines the parts of a partial result."""
 
     operands: list[Any]
     plan: Plan

@@ -26,7 +26,7 @@ class Boundary(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A slice `at` of a region, and the slice of the dimension whose elements it copies.
+    """A slice of a region, `at`, and `source`, the slice of the dimension whose elements are copied there.
 
     `source` is descending where the dimension is reflected; a single element is repeated.
     """
@@ -52,7 +52,7 @@ def boundary_of(given: Any, dtype: np.dtype[Any]) -> Boundary:
 
 
 def _can_hold(number: Array, dtype: np.dtype[Any]) -> bool:
-    """Return whether an array of a dtype can hold a number: an integer by its value, as with ``np.full``."""
+    """Return whether an array of a dtype can hold a number; integers are checked by their values, as in ``np.full``."""
     if number.dtype.kind in "iu" and dtype.kind in "iub":
         least, most = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
         return bool(least <= number.item() <= most)
@@ -127,7 +127,10 @@ def extended(x: Array, bounds: Bounds, boundaries: Boundaries) -> Array:
 
 
 def folded(part: Array, bounds: Bounds, shape: Shape, boundaries: Boundaries, tile: Box) -> Array:
-    """Return the gradient of a tile, given the gradient of :func:`extended`, including elements beyond the ends."""
+    """Return the gradient of a tile, given `part`, the gradient of a region that :func:`extended` returns.
+
+    Gradients of repeated elements are added to the gradients of their sources; those of constants are dropped.
+    """
     for axis, ((begin, end), length, boundary, side) in enumerate(zip(bounds, shape, boundaries, tile, strict=True)):
         if 0 <= begin <= side.start and side.stop <= end <= length:
             part = part[_along(axis, side.start - begin, side.stop - begin)]

@@ -16,9 +16,9 @@ Slices = tuple[slice, ...]
 
 
 class Block(NamedTuple):
-    """A block of adjacent outputs and the positions of their windows; `places` counts the positions, with padding.
+    """A block of adjacent outputs; its windows span `places` positions along each dimension, including padding.
 
-    `source` is the range of inputs at these positions, `target` the positions at which there are inputs.
+    `source` is the range of input elements at these positions, and `target` the range of positions that have elements.
     """
 
     outputs: Slices

@@ -1,7 +1,8 @@
 """Convolution kernel of one tile: sums over window elements, as products of matrices or of elements.
 
-Arrays are views in a canonical order of dimensions: inputs ``[*places, group, c]``, kernels ``[*window, group, c, o]``,
-outputs ``[*places, group, o]``. The batch is the first of the places, with windows of one element.
+Arrays are views in a canonical order of dimensions: kernels ``[*window, group, c, o]`` with c input and o output
+features, inputs ``[*position, group, c]``, outputs ``[*position, group, o]``. A position has an index in the batch,
+where windows have one element, and in each spatial dimension.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _EXACT = 1 << 53
 def convolve(x: Array, kernel: Array, out: Array, windows: Windows, counts: tuple[int, ...] = ()) -> None:
     """Fill one tile of outputs, or `counts` equal tiles along each dimension, with the same bits as separate calls.
 
-    Arrays are x[*places, group, c], kernel[*window, group, c, o], out[*places, group, o]; the `high` of
+    Arrays are x[*position, group, c], kernel[*window, group, c, o], out[*position, group, o]; the `high` of
     windows is not used. Overflow does not warn, as with ``np.convolve``, because products outside of all
     outputs are computed too.
     """
@@ -68,7 +69,7 @@ def _stacked(
 
 
 def kernel_gradient(x: Array, cotangent: Array, gradient: Array, windows: Windows) -> None:
-    """Fill a kernel's gradient[*window, group, c, o] from the outputs' gradient, cotangent[*places, group, o]."""
+    """Fill a kernel's gradient[*window, group, c, o] from the outputs' gradient, cotangent[*position, group, o]."""
     if not gradient.size or not x.size or not cotangent.size:
         gradient[...] = 0
     else:
@@ -158,11 +159,11 @@ def _convolve_matrices(x: Array, weights: Array, out: Array, windows: Windows) -
 class _Seamless(NamedTuple):
     """Scratch memory for blocks of one size, with cached views.
 
-    `memory` holds `places`, the input [*outer, line, place, c], followed by one window of padding. The length of a line
-    is a multiple of the window's size. For each window element in the outer dimensions, `matrices` has a view of
-    `memory`, [*outer, first, row, place in window and c]: one matrix for each place at which the first window begins.
-    `sums`, [2, *outer, line, place, o], has the sum of the products and the latest product; `products` is a view of
-    `sums`, [2, *outer, first, row, o].
+    `memory` holds `places`, the padded input [*outer, line, position, c], plus one window of padding at the end; line
+    lengths are multiples of the window size. `matrices` has, for each window element along the outer dimensions and
+    lines, an overlapping view [*outer, start, row, window * c]: for each start offset below the window size, the matrix
+    whose rows are consecutive windows. `sums` [2, *outer, line, position, o] holds the running total and the latest
+    product; `products` is a view of it, [2, *outer, start, row, o].
     """
 
     memory: Array
@@ -176,8 +177,8 @@ def _convolve_seamless(x: Array, weights: Array, out: Array, windows: Windows) -
     """Convolve without copying the windows, which overlap in memory.
 
     Every `size`-th window begins where the previous such window ends, so these windows are the rows of a matrix inside
-    the input; a second matrix begins with the second window, and so on. If rows of places hold a whole number of such
-    windows, the matrix continues from one row of places to the next. Matrix rows on the seam belong to no output.
+    the input; a second matrix begins with the second window, and so on. If each line of positions holds a whole number
+    of such windows, the matrix continues from one line to the next. Matrix rows on the seam belong to no output.
     """
     size, (c, o) = windows[-1].size, weights.shape[-2:]
     factors = weights.reshape(-1, size * c, o)
@@ -223,7 +224,7 @@ def _is_seamless(windows: Windows, count: int, features: Sequence[int]) -> bool:
 
 
 def _seamless_width(size: int, count: int) -> int:
-    """Return the number of places of `count` windows, rounded up to a multiple of their size."""
+    """Return the number of positions that `count` windows span, rounded up to a multiple of the window size."""
     return -(-(count + size - 1) // size) * size
 
 
@@ -261,7 +262,7 @@ def _matrices(
 
 
 def _windowed(places: Array, counts: Sequence[int], num_outer: int, inner: Windows) -> Array:
-    """View places as [*outer places, *inner outputs, *inner window, c]."""
+    """View positions as [*outer position, *inner output, *inner window, c]."""
     shape, strides = places.shape, places.strides
     steps = strides[num_outer:-1]
     return as_strided(

@@ -34,7 +34,7 @@ class Options(NamedTuple):
 class Product(NamedTuple):
     """One of the three products of a convolution: its result, or the gradient of its input or kernel.
 
-    `windows` lie on the dimensions `seen` of the first operand. `outputs` has, for each window, the dimension of the
+    `windows` apply to the dimensions `seen` of the first operand. `outputs` has, for each window, the dimension of the
     result or, for the kernel's gradient, of the second operand.
     """
 
@@ -113,7 +113,7 @@ class Convolution:
         return (counts[batch] if self.batch_groups == 1 else 1, *tiles)
 
     def factors(self, factor_map: FactorMap, operands: Sequence[Any]) -> FactorMap:
-        """Return the factor map of a product: groups stay together unless each tile has whole groups."""
+        """Return the factor map of a product: groups are not divided unless each tile has whole groups."""
         counts = [
             cut.count
             for labels, x in zip(factor_map.operands, operands, strict=True)

@@ -127,7 +127,7 @@ def numpy_convolve(a: Any, v: Any, mode: str = "full") -> Any:
 def _run_numpy(function: Callable[..., Array], a: Any, v: Any, mode: str) -> Any:
     """Run a NumPy function on each tile's inputs; results beyond the tile's outputs are discarded."""
     if a.ndim != 1 or v.ndim != 1 or not v.size or mode not in _MODES:
-        function(*(np.empty(tuple(min(size, 1) for size in x.shape)) for x in (a, v)), mode)  # raises NumPy's error
+        function(*(np.empty(tuple(min(size, 1) for size in x.shape)) for x in (a, v)), mode)  # may raise an error
         return NotImplemented
     windows = _windows(a, v, mode)
     dtype = function(np.ones(1, a.dtype), np.ones(1, v.dtype)).dtype

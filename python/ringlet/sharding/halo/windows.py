@@ -20,9 +20,9 @@ Needs = tuple[tuple[Ranges, ...] | None, ...]
 class Window(NamedTuple):
     """Windows along one dimension.
 
-    The input has ``base - 1`` empty places between adjacent elements, `low` places before it and `high` places after it
-    (negative: cropped). Output o uses the places ``o * stride + j * dilation``, for j below `size`, counted from the
-    first place.
+    The input has ``base - 1`` empty positions between adjacent elements, `low` positions before the first element and
+    `high` after the last (negative: cropped). Output o uses the positions ``o * stride + j * dilation``, for j below
+    `size`, counted from the first position.
     """
 
     size: int
@@ -34,11 +34,11 @@ class Window(NamedTuple):
 
     @property
     def reach(self) -> int:
-        """Number of places from the first to the last element of a window, inclusive."""
+        """Number of positions from the first to the last element of a window, inclusive."""
         return (self.size - 1) * self.dilation + 1 if self.size else 0
 
     def places(self, length: int) -> int:
-        """Return the number of places of an input with `length` elements."""
+        """Return the number of positions of an input with `length` elements."""
         return ((length - 1) * self.base + 1 if length else 0) + self.low + self.high
 
     def count(self, length: int) -> int:

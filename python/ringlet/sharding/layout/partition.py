@@ -1,4 +1,4 @@
-"""Partition dimensions: the checks of TensorFlow's ``experimental_split_to_logical_devices``, in order."""
+"""Partition dimensions: the checks of ``experimental_split_to_logical_devices``, made in TensorFlow's order."""
 
 from __future__ import annotations
 

@@ -327,7 +327,7 @@ class Sharding:
 
     @cached_property
     def iota(self) -> Iota | None:
-        """The grid whose axes list the devices in order, or None."""
+        """The devices as a grid and the order of its axes; None if they do not have this form."""
         return Iota.of(self.tile_assignment_devices) if self.kind == "tiled" else None
 
     def slices(self, shape: Sequence[int | None]) -> list[tuple[slice, ...]]:

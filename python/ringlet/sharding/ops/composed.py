@@ -53,7 +53,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = np._NoValue, append:
     x = operand(a)
     if n == 0:
         return a
-    np.diff(shape_probe((1,) * x.ndim), n, axis)  # raises NumPy's error
+    np.diff(shape_probe((1,) * x.ndim), n, axis)  # raises NumPy's error for an invalid order or axis
     axis = operator.index(axis) % x.ndim
     ends = [_end(prepend, x, axis), x, _end(append, x, axis)]
     given = [end for end in ends if end is not None]

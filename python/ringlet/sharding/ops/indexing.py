@@ -61,7 +61,7 @@ def get_item(x: ShardedArray, key: Any) -> Any:
     indexes. Arrays of integers have the effect of :func:`numpy.take`; a mask selects elements on each device.
     """
     if _is_field(x, key):
-        inner = np.empty((), x.dtype)[key].ndim  # raises NumPy's error
+        inner = np.empty((), x.dtype)[key].ndim  # raises NumPy's error for an unknown field
         return x._derive(lambda buffer: buffer[key], x._layout.with_cuts([*x._layout.cuts, *(WHOLE,) * inner]))
     entries, kinds = _kinds_of(key)
     is_shared = x._whole is not None and x._group.member is None and not is_recording()
@@ -224,7 +224,7 @@ def _advanced(x: ShardedArray, key: Any) -> Any:
         others = (*entries[:place], slice(None), *entries[place + 1 :])
         taken = x[others]
         if 0 in taken.shape:
-            shape_probe(x.shape)[tuple(map(all_gathered, entries))]  # raises NumPy's error, unlike take
+            shape_probe(x.shape)[tuple(map(all_gathered, entries))]  # may raise NumPy's error, unlike take
         try:
             return np.take(taken, entries[place], axis=axis)
         except IndexError:
@@ -245,7 +245,7 @@ def _taken_at(x: ShardedArray, entries: list[Any], key: Any) -> Any:
     """Merge the dimensions that arrays index, and take along the merged dimension; order dimensions as NumPy does."""
     spread: list[Any] = []
     if any(getattr(entry, "dtype", None) == np.dtype(bool) for entry in entries):
-        shape_probe(x.shape)[tuple(map(all_gathered, entries))]  # raises NumPy's error
+        shape_probe(x.shape)[tuple(map(all_gathered, entries))]  # raises NumPy's error if a mask has the wrong shape
     for entry in entries:  # masks become the indices of their true elements; numbers become 0-d arrays
         if getattr(getattr(entry, "dtype", None), "kind", "") == "b":
             if not entry.ndim:

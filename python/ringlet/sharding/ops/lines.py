@@ -92,7 +92,7 @@ def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any
     """Implement :func:`numpy.apply_along_axis`; an additional call determines the shape of the function's result."""
     if not isinstance(arr, ShardedArray) or 0 in arr.shape:
         return NotImplemented
-    np.flip(shape_probe((1,) * arr.ndim), axis)  # raises NumPy's error
+    np.flip(shape_probe((1,) * arr.ndim), axis)  # raises NumPy's error for an invalid axis
     along = operator.index(axis) % arr.ndim
     first = all_gathered(arr[tuple(slice(None) if d == along else 0 for d in range(arr.ndim))])
     model = np.asanyarray(func1d(first, *args, **kwargs))

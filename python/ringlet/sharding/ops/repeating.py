@@ -60,7 +60,7 @@ def roll(a: ShardedArray, shift: Any, axis: Any = None) -> Any:
     if axis is None:
         flat: Any = roll(a.ravel(), shift, 0)
         return flat if flat is NotImplemented else as_writable(flat.reshape(a.shape))
-    np.roll(shape_probe((1,) * a.ndim), shift, axis)  # raises NumPy's error
+    np.roll(shape_probe((1,) * a.ndim), shift, axis)  # raises NumPy's error for an invalid shift or axis
     shifts = [0] * a.ndim
     for by, along in np.broadcast(shift, axis):
         shifts[operator.index(along) % a.ndim] += int(by)
@@ -78,7 +78,7 @@ def tile(A: Any, reps: Any) -> Any:  # noqa: N803  # NumPy's name
         return NotImplemented
     times = tuple(reps) if np.iterable(reps) else (reps,)
     if not all(isinstance(count, (int, np.integer)) and count >= 0 for count in times):
-        np.tile(shape_probe(small(A)[1]), times)  # raises NumPy's error
+        np.tile(shape_probe(small(A)[1]), times)  # raises NumPy's error for negative counts
         return NotImplemented
     x = A[(None,) * (len(times) - A.ndim) + (...,)]
     times = (1,) * (x.ndim - len(times)) + times
@@ -136,7 +136,7 @@ _ENDS = {"maximum": np.max, "mean": np.mean, "median": np.median, "minimum": np.
 
 def _padded_by_results(x: Any, widths: list[list[int]], mode: Any, stat_length: Any = None) -> Any:
     if 0 in x.shape:
-        np.pad(shape_probe(x.shape), widths, mode)  # raises NumPy's error
+        np.pad(shape_probe(x.shape), widths, mode)  # raises NumPy's error if an empty dimension is padded
     lengths = np.broadcast_to(np.asarray(stat_length), (x.ndim, 2))
     for axis, pair in enumerate(widths):
         before = (slice(None),) * axis

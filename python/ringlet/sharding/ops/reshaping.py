@@ -187,7 +187,7 @@ def _planned_as(shape: Shape, new: Shape, layout: Layout, dtype: np.dtype[Any], 
 
 
 def _groups(shape: Shape, new: Shape) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield minimal groups of dimensions that are reshaped together; size-1 dimensions are inserted or dropped."""
+    """Yield minimal groups of old and new dimensions that are reshaped together; none has dimensions of size 1."""
     if 0 in shape:
         return
     olds = iter([d for d, size in enumerate(shape) if size > 1])

@@ -117,13 +117,13 @@ def _put_along_axis(arr: ShardedArray, indices: Any, values: Any, axis: Any) -> 
     indices, values = operand(indices), operand(values)
     if axis is None:
         if indices.ndim != 1:
-            np.put_along_axis(
-                np.empty(1, bool), shape_probe(indices.shape, np.dtype(int)), 0, None
-            )  # raises NumPy's error
+            # Raises NumPy's error for this number of dimensions.
+            np.put_along_axis(np.empty(1, bool), shape_probe(indices.shape, np.dtype(int)), 0, None)
         _put(arr, indices, values)
         return
     shape = shape_probe(arr.shape)
-    np.take_along_axis(shape, np.broadcast_to(np.zeros((), indices.dtype), indices.shape), axis)  # raises NumPy's error
+    # Raises NumPy's error for an invalid axis, shape or dtype.
+    np.take_along_axis(shape, np.broadcast_to(np.zeros((), indices.dtype), indices.shape), axis)
     key: list[Any] = [
         np.arange(size).reshape([-1 if d == place else 1 for d in range(arr.ndim)])
         for place, size in enumerate(arr.shape)
@@ -135,7 +135,7 @@ def _put_along_axis(arr: ShardedArray, indices: Any, values: Any, axis: Any) -> 
 @_written(np.fill_diagonal)
 def _fill_diagonal(a: ShardedArray, val: Any, wrap: bool = False) -> None:
     if a.ndim < 2 or (a.ndim > 2 and len(set(a.shape)) > 1):
-        np.fill_diagonal(shape_probe(a.shape).copy(), True, wrap)  # raises NumPy's error
+        np.fill_diagonal(shape_probe(a.shape).copy(), True, wrap)  # raises NumPy's error for these shapes
     step = 1 + sum(math.prod(a.shape[d:]) for d in range(1, a.ndim))
     end = a.size if wrap or a.ndim > 2 else min(a.size, a.shape[1] ** 2)
     _put(a, np.arange(0, end, step), val)

@@ -38,7 +38,8 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
 def clip(a: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
     """Implement :func:`numpy.clip`."""
     limited: Any = np.clip
-    limited(np.empty(0), *(0 for _ in args[:2]), **dict.fromkeys(kwargs.keys() & _LIMITS, 0))  # raises NumPy's error
+    # Raises NumPy's error for missing or contradictory bounds.
+    limited(np.empty(0), *(0 for _ in args[:2]), **dict.fromkeys(kwargs.keys() & _LIMITS, 0))
     bounds = dict(zip(("a_min", "a_max", "out"), args, strict=False)) | kwargs
     limits = {name: bounds.pop(f"a_{name}", bounds.pop(name, None)) for name in ("min", "max")}
     given = [name for name, limit in limits.items() if limit is not None and limit is not np._NoValue]
@@ -86,9 +87,8 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
     if not isinstance(dst, ShardedArray):
         return NotImplemented
     values, mask = operand(src), operand(where)
-    np.copyto(
-        np.empty(0, dst.dtype), dtype_probe(values), casting=casting, where=dtype_probe(mask)
-    )  # raises NumPy's error
+    # Raises NumPy's error for invalid dtypes.
+    np.copyto(np.empty(0, dst.dtype), dtype_probe(values), casting=casting, where=dtype_probe(mask))
     if mask is True:
         dst[...] = values if isinstance(values, ShardedArray) else np.asarray(values)
         return None

@@ -98,7 +98,7 @@ def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -
     if out is not None or not isinstance(x, ShardedArray) or not x.ndim:
         return NotImplemented
     x, axis = (rows_of(x, x.ndim), 0) if axis is None else (x, operator.index(axis))
-    np.compress([False], shape_probe((1,) * x.ndim), axis)  # raises NumPy's error
+    np.compress([False], shape_probe((1,) * x.ndim), axis)  # raises NumPy's error for an invalid axis
     x = np.moveaxis(x, axis, 0)  # type: ignore[type-var]  # dispatched
     if len(mask) > len(x):
         return NotImplemented
@@ -118,7 +118,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     if not isinstance(arr, ShardedArray):
         return NotImplemented
     x, along = (rows_of(arr, arr.ndim), 0) if axis is None else (arr, operator.index(axis))
-    np.flip(shape_probe((1,) * x.ndim), along)  # raises NumPy's error
+    np.flip(shape_probe((1,) * x.ndim), along)  # raises NumPy's error for an invalid axis
     obj = all_gathered(obj)
     try:
         kept = np.delete(np.arange(x.shape[along]), obj)

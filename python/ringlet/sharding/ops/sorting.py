@@ -44,7 +44,7 @@ def along_lines(function: Callable[..., Any], a: Any, *args: Any, **kwargs: Any)
     # np.partition checks `kth` against the length of `axis`, so the probe has the original length.
     line = operator.index(axis) % a.ndim if "kth" in given else None
     shape = tuple(size if place == line else min(size, 1) for place, size in enumerate(a.shape))
-    model = function(np.zeros(shape, a.dtype), *bound.args[1:], **bound.kwargs)  # raises NumPy's error
+    model = function(np.zeros(shape, a.dtype), *bound.args[1:], **bound.kwargs)  # may raise NumPy's error
     x = materialized(a)
     axis = operator.index(axis) % a.ndim
     if x.ndim == 1 and x._layout.cuts[0].count > 1 and x.dtype.names is None:

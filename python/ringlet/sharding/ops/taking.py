@@ -43,7 +43,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: A
     if not isinstance(indices, (ShardedArray, np.ndarray)):
         np.take(shape_probe((1,) * x.ndim), 0, axis, mode=mode)  # np.take checks axis and mode before the indices
         indices = np.asarray(indices, getattr(indices, "dtype", np.intp))  # truncates Python floats, like NumPy
-    np.take(shape_probe((1,) * x.ndim), np.zeros(1, indices.dtype), axis, mode=mode)  # raises NumPy's error
+    np.take(shape_probe((1,) * x.ndim), np.zeros(1, indices.dtype), axis, mode=mode)  # may raise NumPy's error
     axis = operator.index(axis) % x.ndim
     shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
     if _are_divided(x, indices, axis):

@@ -39,7 +39,7 @@ def _floats(x: ShardedArray) -> ShardedArray:
 
 
 def _tall(x: ShardedArray) -> tuple[ShardedArray, Array, Array]:
-    """Return a matrix in tiles of rows, its triangular factor, and the factors for the tiles' orthonormal columns."""
+    """Return a matrix in tiles of rows, its factor R, and the matrices by which the tiles' Q factors become its Q."""
     x = _floats(with_whole_axes(x, (1,)))
     count, width = x._layout.cuts[0].count, x.shape[1]
 
@@ -55,7 +55,7 @@ def _tall(x: ShardedArray) -> tuple[ShardedArray, Array, Array]:
 
 
 def _orthonormal(x: ShardedArray, turns: Array) -> ShardedArray:
-    """Return the orthonormal columns of a matrix in tiles of rows."""
+    """Return the Q factor of each tile of rows, multiplied by the rows of `turns` for that tile."""
     width, length = x.shape[1], -(-x.shape[0] // x._layout.cuts[0].count)
 
     def kernel(tiles: list[Array], out: Array, where: TileBoxes) -> None:
@@ -120,13 +120,13 @@ class _Blocks:
         self.bounds = [(start, min(start + length, size)) for start in range(0, size, max(length, 1))]
 
     def column(self, first: int, start: int, stop: int) -> Array:
-        """Return a block of columns, from row `first` on, on each device."""
+        """Gather columns ``start:stop``, from row `first` down, on every device."""
         x = self.matrix
         ranges = (IndexRange(first, 1, len(x) - first), IndexRange(start, 1, stop - start))
         return select_ranges("slice", x, ranges, Layout.replicated(x._layout.num_devices, 2))._gathered()
 
     def update(self, x: ShardedArray, change: Callable[[Array, int], None], *, is_later: bool = False) -> None:
-        """Call ``change(tile, first_column)`` for each tile of `x`; `is_later` if `x` has right-hand sides."""
+        """Call ``change(tile, first_column)`` for each tile of `x`; `is_later`: `x` has columns after the matrix's."""
 
         def kernel(tiles: list[Array], out: Array, where: TileBoxes) -> None:
             out[...] = tiles[0]

@@ -44,7 +44,10 @@ def generalized(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) 
 
 @lru_cache(maxsize=1024)
 def _is_combined_first(ufunc: np.ufunc, kinds: tuple[tuple[Layout, Shape, np.dtype[Any]], ...]) -> bool:
-    """Return whether some operands are partial, and the plan for combined operands leaves them in their tiles."""
+    """Return whether to combine partial operands first: the plan for the combined operands does not change their tiles.
+
+    False if an operand is replicated, is on a single device, or is not floating-point or complex.
+    """
     layouts, shapes, dtypes = zip(*kinds, strict=True)
     if not any(x.is_partial for x in layouts) or any(x.is_replicated or x.only is not None for x in layouts):
         return False

@@ -74,7 +74,7 @@ def _along(name: str, a: Any, b: Any, pairs: list[tuple[int, int]], out: Any = N
     left = tuple(label for label in (*a_labels, *b_labels) if not isinstance(label, int))
     dtype = dtype_of(np.dot, (a.dtype, b.dtype), (2, 2))
     if dtype.kind in "mMSU" or dtype.names:
-        return NotImplemented  # no ufunc multiplies these dtypes
+        return NotImplemented  # np.matmul does not support these dtypes
     return contract(name, [a, b], (tuple(a_labels), tuple(b_labels), left), dtype, out=out)
 
 

@@ -30,7 +30,7 @@ def _implement(name: str) -> None:
         if not isinstance(a, ShardedArray) or a.dtype.hasobject:
             return NotImplemented
         axis = None if axis is None else operator.index(axis)
-        model = function(probe_array(small(a)), axis=axis)  # raises NumPy's errors
+        model = function(probe_array(small(a)), axis=axis)  # raises NumPy's error for invalid arguments
         if out is not None:
             function(probe_array(small(a)), axis=axis, out=np.empty(np.shape(model), out.dtype))
         reduction = Reduction.of(name, a, axis, keepdims)

@@ -36,7 +36,7 @@ def _counted(  # noqa: PLR0917
 def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     """Implement :func:`numpy.bincount`."""
     x, minlength = operand(x), 0 if minlength is None else operator.index(minlength)
-    np.bincount(np.zeros((0,) * x.ndim, x.dtype), None, minlength)  # raises NumPy's error
+    np.bincount(np.zeros((0,) * x.ndim, x.dtype), None, minlength)  # raises NumPy's error for invalid arguments
     if x.size and int(np.min(x)) < 0:
         np.bincount([-1])
     length = max(minlength, int(np.max(x)) + 1 if x.size else 0)

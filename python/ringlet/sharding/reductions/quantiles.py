@@ -37,7 +37,7 @@ def _implement(function: Callable[..., Any]) -> None:
                 return NotImplemented  # for some axes, the shape differs from np.quantile's
         probe = probe_array(small(x)) if x.size else np.empty(x.shape, x.dtype)
         with np.errstate(all="ignore" if x.size else None):
-            model = np.asarray(function(probe, axis=axis, **given))  # raises NumPy's errors
+            model = np.asarray(function(probe, axis=axis, **given))  # raises NumPy's error for invalid arguments
         axes = normalized_axes(axis, x.ndim)
         made: Any = None if x.size else place(model, Layout.replicated(x._layout.num_devices, model.ndim), x._group)
         if made is None and len(axes) == x.ndim:

@@ -196,7 +196,7 @@ class Reduction:
         return self.mask is None and x._whole is not None and is_wide and self._is_exact_by_rows(dtype)
 
     def _on_whole_axis(self, axis: int, reducer: Reducer, dtype: Any, op: Op | None, takes_stacks: bool = False) -> Any:
-        """Reduce with a kept dimension undivided if memory is shared, which is much faster than narrow tiles."""
+        """Reduce with `axis`, which is not reduced, undivided if memory is shared: narrow tiles are much slower."""
         x = self.x
         if x._whole is None or current_mode() != "shared":  # the result would not be in shared memory
             return self._apply(reducer, dtype, None, op)
@@ -260,7 +260,7 @@ class Reduction:
 
 @lru_cache(maxsize=1024)
 def _joined_layout(layout: Layout, axis: int, axes: tuple[int, ...]) -> Layout:
-    """Leave a dimension whole; if no other dimension is divided, divide the first, so that all threads have work."""
+    """Return a layout with `axis` whole; if no other dimension is divided, divide the first, to use all threads."""
     wider = [WHOLE if each == axis else cut for each, cut in enumerate(layout.cuts)]
     if axis and 0 not in axes and all(cut.count == 1 for cut in wider):
         wider[0] = layout.cuts[axis]

@@ -89,7 +89,7 @@ def reduce(  # noqa: PLR0917  # as NumPy has them
 
 def _summed_exactly(x: Any, dtype: np.dtype[Any] | None, out: Any, options: tuple[Any, ...]) -> Any:
     axis, keepdims, initial, where, instead_of_nan = options
-    model = np.add.reduce(probe_array(small(x)), axis, dtype, where=True)  # raises NumPy's error
+    model = np.add.reduce(probe_array(small(x)), axis, dtype, where=True)  # raises NumPy's error for an invalid axis
     x = x if instead_of_nan is None else np.where(np.isnan(x), x.dtype.type(0), x)
     x = x if where is True or where is np._NoValue else np.where(where, x, x.dtype.type(0))
     reduction = Reduction.of("sum", x, axis, keepdims)

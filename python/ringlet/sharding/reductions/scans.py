@@ -156,7 +156,7 @@ def _implement_cumulative(name: str, ufunc: np.ufunc) -> None:
     ) -> Any:
         if not isinstance(x, ShardedArray) or function is None or (include_initial and out is not None):
             return NotImplemented
-        function(probe_array(small(x)), axis=axis)  # raises NumPy's errors
+        function(probe_array(small(x)), axis=axis)  # raises NumPy's error for invalid arguments
         line = x if x.ndim else np.reshape(x, -1)
         along = 0 if axis is None else axis % line.ndim
         made = accumulate(ufunc, line, along, dtype, out, name=name)

@@ -277,7 +277,7 @@ def _count_nonzero(a: Any, axis: Axes = None, *, keepdims: bool = False) -> Any:
 def _average(a: Any, axis: Axes = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
     a = a if isinstance(a, ShardedArray) else np.asanyarray(a)
     if axis is not None:
-        np.flip(shape_probe((1,) * a.ndim), axis)  # type: ignore[arg-type]  # raises NumPy's error
+        np.flip(shape_probe((1,) * a.ndim), axis)  # type: ignore[arg-type]  # raises NumPy's error for a bad axis
     if weights is None:
         mean = np.mean(a, axis, keepdims=keepdims)
         count = math.prod(a.shape) / math.prod(np.shape(mean))

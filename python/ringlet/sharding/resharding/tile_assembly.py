@@ -108,9 +108,9 @@ def fill(
     sources: Sequence[tuple[Spaces, tuple[int, ...]]],
     copies: CopyPlan,
 ) -> None:
-    """Run the copies of each device from source regions into `places`, arrays of the result's shape.
+    """Run the copies from source regions into `places`: for each device, an array of the result's shape.
 
-    A source is a view of each device's memory and the position in the result at which the view begins.
+    A source has a view of each device's memory, and the position in the result at which the view begins.
     """
     brought: list[list[tuple[Box, Array]]] = [[] for _ in places]
     for number, (buffers, offset) in enumerate(sources):
@@ -157,7 +157,7 @@ def _filled(
     operands: Sequence[Any], regions: Sequence[Region], spec: ArraySpec, group: DeviceGroup, copies: CopyPlan
 ) -> ShardedArray:
     sources = [region_views(operands[region.operand], region, group.num_devices) for region in regions]
-    # The copy of a single region has the memory order of the view that it replaces.
+    # For a single region NumPy would return a view; the copy keeps that view's memory order.
     view = next((view for view in sources[0][0] if view is not None), None) if len(regions) == 1 else None
     make = partial(fresh, spec.shape, spec.dtype) if view is None else partial(fresh_like, view, spec.shape)
     buffers = buffers_for(spec.layout, group, lambda _: make())

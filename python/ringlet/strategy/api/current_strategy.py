@@ -58,8 +58,8 @@ def get_replica_context() -> ReplicaContext | None:
     Returns
     -------
     ReplicaContext or None
-        None in cross-replica context, that is in a scope and in a ``merge_fn``. Outside of every scope, the replica of
-        the default strategy.
+        None in cross-replica context, that is, inside a scope or a ``merge_fn``. Outside of every scope, the context
+        of the default strategy's replica.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def replica_context() -> ReplicaContext:
     Returns
     -------
     ReplicaContext
-        Outside of every scope, the replica of the default strategy.
+        Outside of every scope, the context of the default strategy's replica.
 
     Raises
     ------

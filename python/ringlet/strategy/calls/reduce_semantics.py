@@ -52,7 +52,7 @@ def parse_reduce_op(op: Any) -> ReduceOp:
 def reduce_components(op: ReduceOp, value: DistributedValues[Any], num_replicas: int) -> Any:
     """Combine the components of a distributed value, which may be nested structures, into read-only arrays.
 
-    A single component is returned unchanged.
+    A single component is not copied; a variable is read.
     """
     components = value.values
     if len(components) != num_replicas:

@@ -73,7 +73,7 @@ class Shapes:
         slot = self._next_slots[replica]
         first = self._slots[slot][0]
         self._next_slots[replica] = 1 - slot
-        # Only paths are compared: types with the same paths, such as lists and tuples, are interchangeable.
+        # Container types are not compared: lists and tuples, for example, have the same paths.
         if shape is not first and shape != first and shape.paths() != first.paths():
             call = self._calls[replica]
             raise CollectiveMismatchError(

@@ -112,8 +112,8 @@ class WorkerRun(ReplicaRun):
 
     Takes the arguments of :class:`ReplicaRun`. The replicas of this process have a separate group for ``merge_call``,
     from which a replica departs when it ends. It cannot depart from the group of all replicas, which outlives this run.
-    Instead, a replica that ends aborts that group if another replica of this process waits for it in a call, because
-    the call could never complete.
+    Instead, it aborts the group of all replicas if another replica of this process waits for it in a call, because the
+    call could never complete.
     """
 
     def __init__(

@@ -222,8 +222,8 @@ class WorkerGroup:
     def member(self, local: int) -> Member:
         """Return one rank of this process for its next call; after an exception, synchronize with all replicas first.
 
-        An exception may have left the strategy on one worker and not on another. Without the barrier, the next calls of
-        these workers would be matched with each other.
+        One worker may have raised the exception and another not. Without the barrier, the next calls of these workers
+        would be matched with each other.
         """
         members = self.members()
         if self._to_resume and local in self._to_resume:
@@ -246,7 +246,7 @@ class WorkerGroup:
         return None if self._members is None else self._members[0]._core.group.failure
 
     def annotate(self, error: BaseException) -> None:
-        """Handle an exception that leaves the strategy: replace ranks with workers in its text, and add the remedy."""
+        """Handle an exception that the strategy raises: replace ranks with workers in its text, and add the remedy."""
         self._to_resume = set(range(self.num_local))
         for compared in self._compared:
             compared.clear()  # compare again: another worker's comparison may have been interrupted

@@ -80,7 +80,7 @@ class TPUExtended(MirroredExtended):
 
     @property
     def logical_device_group(self) -> DeviceGroup:
-        """The logical devices of the current replica, or of the first replica outside replica context, for layouts."""
+        """The logical devices of the current replica, for layouts; outside of replica context, of the first replica."""
         mode = context.current()
         replica = 0 if mode is None else mode.local_replica_id or mode.update_replica_id or 0
         if replica not in self._groups:

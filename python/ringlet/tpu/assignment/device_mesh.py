@@ -217,7 +217,7 @@ def _contiguous_order(physical_shape: tuple[int, ...], mesh_shape: tuple[int, ..
 
 
 def _physical(devices: IntArray, generation: Generation | None) -> IntArray:
-    """Return the coordinates of the devices by position.
+    """Return the coordinates of the devices, indexed by their positions along the physical axes.
 
     The shape is (x, y, z, 4), for v2 and v3 (x * z, y, core, 4), for v7x (x, y, z, core, 4).
     """

@@ -18,9 +18,9 @@ _MOST_REVERSALS = 400
 
 
 def walks(places: IntArray, network: Network) -> Iterator[IntArray]:
-    """Yield candidate orders (indices of places) for rings and grids, in which the devices of a chip are adjacent.
+    """Yield candidate orders of positions for rings and grids, as indices; the devices of a chip are adjacent.
 
-    Places are coordinates x, y, z and optionally the core.
+    `places` has the coordinates x, y, z and optionally core of each position.
     """
     chips, inverse, counts = np.unique(places[:, :3], axis=0, return_inverse=True, return_counts=True)
     sides = np.argsort(inverse.reshape(-1), kind="stable")
@@ -52,7 +52,7 @@ def sweeps(places: IntArray) -> Iterator[IntArray]:
     ranks = np.stack([np.unique(column, return_inverse=True)[1].reshape(-1) for column in places.T], -1)
     long = [axis for axis in range(ranks.shape[1]) if ranks[:, axis].any()]
     for axes in permutations(long):
-        straight = turning = np.zeros(len(places), np.int64)  # position in the order, from the slowest axis on
+        straight = turning = np.zeros(len(places), np.int64)  # sort keys, built from the slowest axis on
         for axis in axes:
             rank, last = ranks[:, axis], int(ranks[:, axis].max())
             straight = straight * (last + 1) + rank
@@ -202,7 +202,7 @@ class _RingJoiner:
 def shorten(order: IntArray, distance: IntArray) -> IntArray:
     """Reverse sections of a closed walk while this reduces the sum of its squared steps (2-opt).
 
-    `distance` has the number of hops between every two places; the first place of `order` stays first.
+    `distance` has the number of hops between every two positions; the first position of `order` stays first.
     """
     if len(order) < 4 or len(order) > _MOST_SHORTENED:
         return order

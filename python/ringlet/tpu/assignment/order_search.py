@@ -27,7 +27,8 @@ from ringlet.tpu.cost.link_traffic import IntArray
 if TYPE_CHECKING:
     from ringlet.tpu.assignment.device_assignment import DeviceAssignment
 
-# Message size for comparisons: the array of a ring in bytes, or the bytes that a tile sends to each neighbour.
+# Bytes assumed when orders are compared: the size of the array in a collective, or of what a tile sends to each
+# neighbour.
 _NBYTES = 64 * 2**20
 # Bandwidth of a link if the generation is unknown.
 _BYTES_PER_SECOND = 4.5e10

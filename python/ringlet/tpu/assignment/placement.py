@@ -164,7 +164,7 @@ def _layered_ring(x_size: int, y_size: int, z_size: int) -> IntArray:
 
 
 def ring(shape: Sequence[int]) -> IntArray:
-    """Return the positions [chip, axis] of a box in an order that forms a ring.
+    """Return the coordinates [chip, axis] of the chips of a box in an order that forms a ring.
 
     A line of chips is ordered from end to end, and forms a ring only if the axis wraps. For a box with an odd side
     longer than 1 the order is row by row, x fastest, with a warning. The orders are as in tensorflow/tensorflow,
@@ -187,7 +187,7 @@ def ring(shape: Sequence[int]) -> IntArray:
 
 
 def grid_order(shape: Sequence[int], fastest_first: Sequence[int]) -> IntArray:
-    """Return the positions [place, axis] of a box in the order of nested loops over the axes."""
+    """Return the coordinates [position, axis] of a box in the order of nested loops over the axes."""
     places = np.empty((math.prod(shape), len(shape)), np.int32)
     inner, total = 1, len(places)
     for axis in fastest_first:

@@ -114,7 +114,7 @@ class Network:
         return hops
 
     def first_ways(self, source: IntArray, target: IntArray) -> IntArray:
-        """Return one shortest path for each pair of chips, as steps [message, axis]."""
+        """Return one shortest path for each pair of chips, as steps [pair, axis]."""
         return next(self._ways(source, target))[0]
 
     def route(

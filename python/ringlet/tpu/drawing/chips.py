@@ -204,7 +204,7 @@ def label_boxes(subject: Subject, layout: Layout, panel: int) -> NDArray[np.floa
         )
         for (x, y, z, place), (left, top) in places(subject, layout)
         for core in range(subject.cores)
-        if place == panel and size and layout.size >= 26  # smaller labels are centred, and paths cover them
+        if place == panel and size and layout.size >= 26  # labels of smaller chips are centred; paths may cross them
     ]
     return np.array(boxes, np.float64).reshape(-1, 4)
 

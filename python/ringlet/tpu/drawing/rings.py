@@ -19,7 +19,7 @@ from ringlet.tpu.drawing.scene import LONG, RING, Curves, Discs, Item, Lines, Po
 from ringlet.tpu.drawing.subject import Subject
 
 _SMALLEST = 6  # minimum chip size in pixels for legible paths
-# Bends of an arc, in multiples of its length; the first bend with the fewest points inside boxes is used.
+# Bends of an arc, in multiples of its length; the first bend with the fewest points on labels is used.
 _BENDS = (0.18, 0.1, -0.1, 0.04, -0.04, -0.18, 0.3, -0.3)
 
 

@@ -86,7 +86,7 @@ class AcceleratorType:
 
     @classmethod
     def of(cls, generation: Generation, shape: ChipShape) -> AcceleratorType | None:
-        """Return the kind of the slices of a generation and shape.
+        """Return the accelerator type of slices of this generation and shape.
 
         Parameters
         ----------

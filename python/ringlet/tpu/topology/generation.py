@@ -51,17 +51,17 @@ class Generation:
     number_counts : str
         Meaning of the number in a name such as ``v4-32``: ``"cores"`` or ``"chips"``.
     cores_per_chip : int
-        TensorCores.
+        Number of TensorCores of a chip.
     devices_per_chip : int
-        Devices that frameworks show for a chip by default.
+        Number of devices that frameworks show for a chip by default.
     has_megacore : bool
         Whether the two cores of a chip can form one device, as by default on real slices.
     torus_rank : int
-        Axes of the network between chips, 2 or 3.
+        Number of axes of the network between chips, 2 or 3.
     pod_shape : tuple of int
         Chips of the largest network along x, y and z.
     shapes : tuple of tuple of int
-        The named slices, except slices of whole cubes.
+        Shapes of the named slices, except slices of whole cubes.
     max_cubes : int
         Maximum number of cubes of 4x4x4 chips in a slice; 0 without cubes.
     any_order : bool
@@ -72,9 +72,9 @@ class Generation:
     host_shape : tuple of int
         Chips of one host (virtual machine) in a slice of several hosts.
     single_host_shapes : tuple of tuple of int
-        Slices of a single host, other than `host_shape`.
+        Shapes of slices of a single host, other than `host_shape`.
     chips_per_machine : int
-        Chips that share the network card of one physical machine, of bandwidth `dcn_bandwidth`.
+        Number of chips that share the network card of a physical machine.
     hbm_bytes, hbm_bandwidth : int, float
         Memory of a chip, and its bandwidth.
     vmem_bytes : int
@@ -84,11 +84,11 @@ class Generation:
     low_precision_ops : float
         Operations per second of a chip for int8, or fp8 on v7x; 0 if unsupported.
     ici_bandwidth, ici_bandwidth_usable : float
-        One link between chips, one way: published, and measured by programs.
+        Bandwidth of one link between chips, one way: as published, and as measured by programs.
     dcn_bandwidth : float
-        Data-centre network of one physical machine, one way.
+        Bandwidth of the network card of a physical machine, one way.
     pcie_bandwidth : float
-        Between a chip and its host, one way.
+        Bandwidth between a chip and its host, one way.
     hop_seconds : float
         Latency of one link.
     core_link_multiplier : float
@@ -154,7 +154,7 @@ class Generation:
         return self.dcn_bandwidth / self.chips_per_machine
 
     def wrap(self, shape: ChipShape) -> tuple[bool, bool, bool]:
-        """Return whether each axis of a slice closes to a ring.
+        """Return whether each axis of a slice wraps around.
 
         Parameters
         ----------

@@ -26,10 +26,10 @@ class TPUSystemMetadata(NamedTuple):
     Parameters
     ----------
     num_cores : int
-        TPU devices of all hosts.
+        Number of TPU devices of all hosts.
     num_hosts : int
     num_of_cores_per_host : int
-        TPU devices of each host.
+        Number of TPU devices of each host.
     topology : Topology or None
     devices : tuple of SystemDevice
         Including the CPU devices of the hosts.

@@ -41,7 +41,7 @@ class Topology(Drawable):
     generation : str or Generation, optional
         Generation of the TPU, such as ``"v4"``, for cost models. Default: unknown.
     wrap : sequence of 3 bools, optional
-        Whether x, y and z close to rings. Default: the generation's rule; none if the generation is unknown.
+        Whether x, y and z wrap around. Default: the generation's rule; no axis wraps if the generation is unknown.
     twisted : bool
         Whether the wrap links of the short axes of an n x n x 2n or n x 2n x 2n torus are shifted along the long axes
         (see :meth:`links`).
@@ -136,7 +136,7 @@ class Topology(Drawable):
             Whether both cores of a chip are one device, the default of v4 and v5p hardware. Default: one device per
             core.
         wrap : sequence of 3 bools, optional
-            Whether x, y and z close to rings; default: as in real slices.
+            Whether x, y and z wrap around; default: as in real slices.
         twisted : bool
             As for the class.
 
