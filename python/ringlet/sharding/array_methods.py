@@ -43,7 +43,7 @@ def _in_place(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
 
 
 class _Probe(np.ndarray):
-    """Array that records which ufunc NumPy applies for an operator, and for which dtype."""
+    """Array whose operators return the ufunc that NumPy applies for them, and the dtype of its input."""
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: Any, *inputs: Any, **kwargs: Any) -> Any:
         return ufunc, inputs[0].dtype

@@ -63,7 +63,7 @@ def explain(function: Callable[..., Any] | None = None, /, *args: Any, **kwargs:
     Returns
     -------
     Report, or context manager that yields it
-        Grows while the block runs; ``print`` it, or display it in a notebook.
+        The report grows while the block runs; ``print`` it, or display it in a notebook.
 
     Raises
     ------

@@ -60,7 +60,7 @@ _PARAMETERS = {
 
 
 class Generator:
-    """Random numbers keyed by seed, call and global index; made by :func:`default_rng`.
+    """Generator whose numbers depend on seed, call and global index only; made by :func:`default_rng`.
 
     Has all distributions of :class:`numpy.random.Generator`, with their parameters (numbers or plain arrays that
     broadcast to the result) and a required keyword ``sharding=``. Not supported: ``bytes``, ``spawn``, ``out=``,
@@ -223,7 +223,7 @@ class _Place(NamedTuple):
 
 
 class _Stream(NamedTuple):
-    """The numbers of one call, in blocks of the flat index."""
+    """The random numbers of one call, generated in blocks of elements that are consecutive in C order."""
 
     name: str
     args: tuple[Any, ...]

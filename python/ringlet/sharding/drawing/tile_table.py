@@ -98,7 +98,7 @@ class TileTable:
         return Axis(dimension, tuple(bound for bound in bounds if bound[0] < bound[1]) or bounds[:1])
 
     def tables(self) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Yield the title of each table, and its part and tiles along the other dimensions."""
+        """Yield the title of each table, and the numbers of its part and of its tiles along the other dimensions."""
         count = self.layout.parts.count
         for part, *tiles in itertools.product(range(count), *(range(len(axis.bounds)) for axis in self.others)):
             places = [f"{self._part} {part + 1} of {count}"] if count > 1 else []

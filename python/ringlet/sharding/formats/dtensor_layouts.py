@@ -27,7 +27,7 @@ def from_dtensor(tensor: Any, member: Member) -> ShardedArray:
     tensor : torch.distributed.tensor.DTensor
         In CPU memory, with the placements ``Shard``, ``Replicate`` and ``Partial("sum")``.
     member : Member
-        The member of a group of the processes of the tensor's ``DeviceMesh``, in the order of their ranks.
+        Member of a group that has the processes of the tensor's ``DeviceMesh`` in the order of their ranks.
 
     Returns
     -------

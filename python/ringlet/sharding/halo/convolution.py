@@ -49,8 +49,8 @@ class Product(NamedTuple):
 class Convolution:
     """A convolution of arrays of given shapes.
 
-    Products: (input, kernel) to result; (result gradient, kernel) to input gradient; (input, result gradient) to kernel
-    gradient.
+    Its products compute the result from input and kernel, the input gradient from result gradient and kernel, and the
+    kernel gradient from input and result gradient.
     """
 
     numbers: ConvDimensionNumbers

@@ -166,7 +166,7 @@ def _run(
     outputs: int | None = None,
     dtype: Any = None,
 ) -> Any:
-    """Apply windows to the first operand; `outputs` is 1 if each window uses one element of the second operand."""
+    """Apply windows to the first operand; `outputs` is 1 if the second operand has an element for each window."""
     dimensions = tuple(range(len(shape)))
     none = (None,) * len(shape)
 

@@ -39,8 +39,8 @@ def _letters(numbers: Sequence[Any]) -> str:
 def labels_of(text: str, ndims: Sequence[int]) -> tuple[Labels, ...] | None:
     """Return one label for each dimension of each operand and, last, of the result; None for invalid text.
 
-    Dimensions of an ellipsis are numbers, counted from the last. Without an arrow the result has the dimensions of the
-    ellipsis and then, in alphabetical order, the letters that occur once. `text` has no blanks.
+    The labels of an ellipsis are numbers, counted from its last dimension. Without an arrow the result has the
+    dimensions of the ellipsis and then, in alphabetical order, the letters that occur once. `text` has no blanks.
     """
     given, arrow, wanted = text.partition("->")
     terms = given.split(",")

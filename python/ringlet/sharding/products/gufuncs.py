@@ -107,7 +107,7 @@ def _axes(options: dict[str, Any]) -> Sequence[Any] | None:
 
 
 def _labels(name: str, ndims: Sequence[int], axes: Sequence[Any] | None) -> tuple[Labels, ...] | None:
-    """Return the labels of dimensions, numbers for loop dimensions; None for arguments that NumPy rejects."""
+    """Return the labels of dimensions (of loop dimensions: numbers); None for arguments that NumPy rejects."""
     first, second, result = _CORES[name]
     if name == "matmul":
         first = first[-ndims[0] :] if ndims[0] else first

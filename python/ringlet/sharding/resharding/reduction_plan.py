@@ -65,7 +65,7 @@ def plan_reduction(shape: Shape, source: Layout, target: Layout) -> ReductionPla
 
 
 def _part_holders(copies: Sequence[Sequence[int]], device: int) -> tuple[int, ...]:
-    """Return the devices whose parts a device combines: for each part, the holder at the device's own index."""
+    """Return, for each part, its holder that sends to a device: the holder with the device's index among holders."""
     rank = next((owners.index(device) for owners in copies if device in owners), device)
     return tuple(owners[rank % len(owners)] for owners in copies)
 

@@ -66,7 +66,7 @@ def collectives_for(
 ) -> tuple[Collective, ...]:
     """Return the collectives of a reshard that moves nothing, because devices share memory.
 
-    The messages, up to a million for an all-to-all of a thousand devices, are not kept.
+    The messages, up to a million for an all-to-all of a thousand devices, are not stored.
     """
     return _planned(_Planner(shape, itemsize, dtype, group), source, target).collectives
 

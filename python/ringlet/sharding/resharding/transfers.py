@@ -52,7 +52,7 @@ def messages_for(shape: Shape, source: Layout, wanted: Sequence[Box | None], hop
 
     The nearest holder of a tile sends it; among equally near holders, the sender and the receiver have the same index
     among the holders of their tiles, so that groups of devices exchange among themselves. Boxes are in global
-    coordinates; for a partial array, of the device's own part.
+    coordinates; in a partial array, each device receives elements of its own part.
     """
     holders, tiles = tile_holders(source)
     lengths = [-(-size // cut.count) for size, cut in zip(shape, source.cuts, strict=True)]

@@ -17,7 +17,7 @@ class CallOptions(NamedTuple):
 
 
 def read_options(options: Any, default: Algorithm) -> CallOptions:
-    """Return the checked options of a replica's collective; `default` is used unless they select the ring."""
+    """Return the checked options of a replica's collective; the algorithm is `default` unless they select the ring."""
     if options is None:
         return CallOptions(default, 0, 0.0)
     check_options(options)

@@ -39,7 +39,7 @@ _SPARE_FILES = 8
 
 
 class RemoteTable:
-    """A table on a parameter server of another host, with methods of `_core.Table`.
+    """A table on a parameter server of another host, with the methods of `_core.Table`.
 
     Each call is one request, which the server executes once; a call that raises an error may still have an effect.
     """

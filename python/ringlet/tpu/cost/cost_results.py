@@ -117,7 +117,7 @@ class CollectiveCost(_Loaded):
     nbytes : float
         Size of the full array.
     group_size, num_groups, slices : int
-        Devices of each group in one slice; number of concurrent groups; number of slices.
+        Numbers of devices of each group in one slice, of concurrent groups, and of slices.
     model : str
         ``"exact"`` or ``"asymptotic"``.
     seconds : float

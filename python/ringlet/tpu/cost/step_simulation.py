@@ -106,7 +106,7 @@ def simulate(
     )
 
 
-# Parts of communication by their fields in costs: the kinds of resources in order, then latency.
+# Fields of costs, named without "_seconds": the kinds of resources in the order of KINDS, then latency.
 _KINDS = ("ici", "core_link", "pcie", "dcn")
 _BOUNDS = (*_KINDS, "latency")
 

@@ -67,7 +67,7 @@ def replica_colours(subject: Subject) -> Integers:
 
 
 def _free_colour(first: int, taken: set[int]) -> int:
-    """Return the first free colour from `first` on; `first` if none is free."""
+    """Return the next colour, counted from `first`, that is not taken; `first` if all are taken."""
     choices = ((first + step) % len(CATEGORIES) for step in range(len(CATEGORIES)))
     return next((choice for choice in choices if choice not in taken), first % len(CATEGORIES))
 

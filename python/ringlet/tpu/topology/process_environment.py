@@ -39,7 +39,7 @@ def environment(
     Raises
     ------
     ValueError
-        If the processes cannot share the chips of each host evenly; the message has the valid numbers.
+        If the processes cannot share the chips of each host evenly; the message lists the valid numbers.
 
     Examples
     --------

@@ -148,7 +148,7 @@ class Topology(Drawable):
         Raises
         ------
         ValueError
-            If no such slice exists (the message has the nearest names), or its cores cannot be combined.
+            If no such slice exists (the message lists the nearest names), or its cores cannot be combined.
 
         Examples
         --------
