@@ -255,7 +255,7 @@ class ShardedArray(ArrayMethods, Conversions):
     def shards(self) -> list[Array]:
         """Tiles of the logical devices of this process, as views in order of the devices.
 
-        A tile is writable if no other device has the same part.
+        A tile is writable unless the array is a read-only value, or another device has the same tile.
         """
         x = self._materialized()
         whole, buffers, has = x._whole, x._buffers, None if x._group.member is None else x._group.has

@@ -25,7 +25,7 @@ from ringlet.sharding.memory_modes import is_planning
 # INLINE_BYTES.
 INLINE_BYTES = 4 << 20
 
-# Number of replicas so large that the BLAS thread limiter allows one BLAS thread each.
+# A number of replicas that is so large that the BLAS thread limiter allows each replica one BLAS thread.
 _ALL_CORES = 1 << 30
 
 # After Ctrl-C, time to wait for threads before their work is reported on standard error.

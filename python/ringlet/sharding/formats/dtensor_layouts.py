@@ -92,7 +92,7 @@ def to_dtensor(x: ShardedArray, device_mesh: Any) -> Any:
     x : ShardedArray
         On a :class:`Mesh` of several processes with one device each. If it is partial, its parts are combined.
     device_mesh : torch.distributed.device_mesh.DeviceMesh
-        Of the same processes and axis sizes.
+        Must have the same processes and axis sizes as the mesh of `x`.
 
     Returns
     -------

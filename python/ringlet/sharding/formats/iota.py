@@ -47,7 +47,7 @@ class Iota:
 
     @property
     def devices(self) -> tuple[int, ...]:
-        """Devices in order."""
+        """The devices in the order of the tile assignment."""
         grid = np.arange(self.count).reshape(self.reshape_dims)
         return tuple(grid.transpose(self.transpose_perm).reshape(-1).tolist())
 

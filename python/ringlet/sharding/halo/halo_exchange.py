@@ -49,7 +49,7 @@ def plan_exchange(
 
     Elements received along one dimension are forwarded along the next, so that corners need no separate messages.
     Each device receives from the corresponding holder of another tile (in a partial array, of the same part).
-    `held_layout`, if given, has the boxes that devices already hold, which are larger than the boxes of `layout`.
+    `held_layout`, if given, has the boxes that devices already hold, which contain the boxes of `layout`.
     """
     has = held_layout.boxes(shape) if held_layout is not None else (None,) * layout.num_devices
     # [device][dimension]: ranges held so far

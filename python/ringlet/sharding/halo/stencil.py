@@ -33,7 +33,7 @@ from ringlet.sharding.sharded_array import ShardedArray
 
 Depth = int | Sequence[int | tuple[int, int]]
 
-# Size of a part. Functions allocate several arrays of this size, and are much faster if these fit in the cache.
+# Size of a part in bytes. Functions allocate several arrays of this size, and are much faster if they fit in the cache.
 _PART_BYTES = 256 << 10
 
 

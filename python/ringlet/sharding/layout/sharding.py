@@ -40,7 +40,7 @@ class Sharding:
     """Division of a tensor over logical devices.
 
     Created by :meth:`tiled`, :meth:`maximal`, :meth:`replicated` and similar methods, and parsed by :meth:`parse`.
-    Shardings are equal if each device has the same part, regardless of spelling and of whether the number of devices is
+    Shardings are equal if each device has the same tile, regardless of spelling and of whether the number of devices is
     recorded.
 
     Attributes

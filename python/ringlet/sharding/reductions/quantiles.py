@@ -74,7 +74,7 @@ def _by_distributed_sort(function: Callable[..., Any], x: ShardedArray, given: d
     name = function.__name__.removeprefix("nan")
     if given.get("method", "linear") != "linear" or x.dtype.kind not in "iuf" or x.dtype.itemsize > 8:
         return None
-    if np.asarray(given.get("q", 0)).dtype.hasobject:  # such as fractions.Fraction
+    if np.asarray(given.get("q", 0)).dtype.hasobject:  # for example, a fractions.Fraction
         return None
     line = rows_of(x, x.ndim)
     if line._layout.cuts[0].count == 1:

@@ -25,7 +25,7 @@ from ringlet.values.operator_proxy import plain
 
 Axes = int | Sequence[int] | None
 
-# Minimum size for a reduction in two passes, the first row by row in memory order.
+# Minimum size in bytes for a reduction in two passes, the first row by row in memory order.
 _BY_ROWS_BYTES = 1 << 20
 
 # Reduces the elements of a tile selected by a mask (None for all) into `out`.

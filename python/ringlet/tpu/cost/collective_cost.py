@@ -185,7 +185,7 @@ def options_of(speeds: dict[str, Any]) -> FabricOptions:
 
 
 def _cores(assignment: Placed | Topology) -> IntArray:
-    """Return the coordinates [replica, logical core, axis]."""
+    """Return the coordinates of the logical cores, [replica, logical core, axis]."""
     topology = topology_of(assignment)
     cores = getattr(assignment, "core_assignment", topology.device_coordinates.reshape(-1, 1, 4))
     return np.asarray(cores, np.int64)
