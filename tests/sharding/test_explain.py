@@ -209,7 +209,7 @@ def test_a_plan_lists_the_reduction_of_its_result():
 
 
 def test_a_value_in_place_of_a_function_is_refused():
-    told = "got an object of type ShardedArray: write explain(np.matmul, a, b) for explain(np.matmul(a, b)), or with"
+    told = "of type ShardedArray: write explain(np.matmul, a, b) instead of explain(np.matmul(a, b)), or with"
     with pytest.raises(TypeError, match=re.escape(told)):
         explain(np.exp(ROWS))
 

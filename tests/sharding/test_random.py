@@ -148,7 +148,7 @@ def test_vectors_are_the_same_on_any_mesh(spec, memory):
         (
             "multinomial",
             ([5, 9], [0.5, 0.5]),
-            r"n must be a scalar, the number of trials of all vectors, got shape "
+            r"n must be a scalar, the number of trials for each vector, got shape "
             r"\(2,\)",
         ),
         ("multinomial", (5, [[0.5, 0.5]]), r"pvals must be a non-empty array of one dimension, got shape \(1, 2\)"),

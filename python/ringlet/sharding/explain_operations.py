@@ -94,7 +94,7 @@ def explain(function: Callable[..., Any] | None = None, /, *args: Any, **kwargs:
     if not callable(function):
         raise TypeError(
             f"explain requires a function and its arguments, got an object of type {type(function).__name__}: write "
-            "explain(np.matmul, a, b) for explain(np.matmul(a, b)), or with explain() as report: c = a @ b"
+            "explain(np.matmul, a, b) instead of explain(np.matmul(a, b)), or with explain() as report: c = a @ b"
         )
     return _planned(function, args, kwargs)
 

@@ -123,7 +123,7 @@ class Generator:
                 if len(length) != 1 or not length[0]:
                     raise ValueError(f"{parameter} must be a non-empty array of one dimension, got shape {length}")
                 if place and (shape := np.shape(kwargs.get("n", args[0] if args else ()))):
-                    raise ValueError(f"n must be a scalar, the number of trials of all vectors, got shape {shape}")
+                    raise ValueError(f"n must be a scalar, the number of trials for each vector, got shape {shape}")
                 size = () if size is None else size
             return self._drawn(name, args, kwargs, _placed(name, size, sharding, (*args, *kwargs.values()), length))
 

@@ -126,7 +126,9 @@ def test_depths_and_boundaries_for_other_arrays_are_refused(depth, boundary, mes
 
 
 def test_results_of_other_shapes_are_refused():
-    with pytest.raises(ValueError, match=r"returned shape \(4,\) for a part of shape \(5,\): expected \(3,\), without"):
+    with pytest.raises(
+        ValueError, match=r"returned shape \(4,\) for an argument of shape \(5,\): expected \(3,\), the shape without"
+    ):
         map_halo(lambda part: part[1:], np.ones(3), 1)
     with pytest.raises(ValueError, match=r"returned a gradient of shape \(3,\): expected \(5,\)"):
         map_halo_vjp(lambda part, cotangent: cotangent, np.ones(3), np.ones(3), 1)

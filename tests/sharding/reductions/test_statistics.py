@@ -138,7 +138,7 @@ def test_weights_that_sum_to_zero_are_refused(x):
     ("axis", "weights", "error", "message"),
     [
         (None, np.ones(7), TypeError, "Axis must be specified"),
-        (0, np.ones(5), ValueError, r"it is \(5,\), and along 0 the array has \(7,\)"),
+        (0, np.ones(5), ValueError, r"weights have shape \(5,\), but a has shape \(7,\) along axis 0"),
     ],
 )
 def test_weights_have_to_fit(x, axis, weights, error, message):

@@ -36,9 +36,9 @@ def test_an_axis_says_who_belongs_together(axis, groups):
     [
         (
             [[0, 1], [2]],
-            "lists of equally many devices, at least one each, got groups of 1 and 2 devices",
+            "non-empty lists of devices of equal length, got groups of 1 and 2 devices",
         ),
-        ([], "groups must be one or more lists .*, got no groups"),
+        ([], "groups must be one or more non-empty lists .*, got no groups"),
         ([[]], "got groups of 0 devices"),
         ([[0, 6]], "device 6, but devices are numbered 0 to 5"),
         ([[-1, 2]], "device -1"),

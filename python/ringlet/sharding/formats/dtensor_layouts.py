@@ -172,8 +172,8 @@ def _mesh_of(device_mesh: Any, member: Member) -> Mesh:
         )
     if any((np.diff(ranks, axis=axis) < 0).any() for axis in range(ranks.ndim)):
         raise ShardingError(
-            f"{device_mesh} has an axis along which the ranks do not ascend, where PyTorch's operations disagree on "
-            "the order of the tiles: use a DeviceMesh of ascending ranks"
+            f"{device_mesh} has an axis along which the ranks do not ascend, for which PyTorch's operations disagree "
+            "on the order of the tiles: use a DeviceMesh of ascending ranks"
         )
     devices = np.searchsorted(in_order, ranks)
     return Mesh(dict(zip(names, ranks.shape, strict=True)), devices, member=member)

@@ -171,7 +171,7 @@ def map_halo_vjp(
             if gradient.shape != expected:
                 raise ValueError(
                     f"the function returned a gradient of shape {gradient.shape}: expected {expected}, the shape of "
-                    "its part"
+                    "its first argument"
                 )
             out[place] = folded(gradient, bounds, x.shape, once, part)
 
@@ -237,8 +237,8 @@ def _applied(function: Callable[[Array], Any], buffer: Array, part: Box, view: _
         return result
     if result.shape != seen.shape:
         raise ValueError(
-            f"the function returned shape {result.shape} for a part of shape {seen.shape}: expected {shape}, without "
-            f"the halo of {view.depths}, or {seen.shape}, from which the halo is then removed"
+            f"the function returned shape {result.shape} for an argument of shape {seen.shape}: expected {shape}, the "
+            f"shape without the halo of {view.depths}, or {seen.shape}, from which the halo is then removed"
         )
     inner: Array = result[
         tuple(slice(before, before + size) for (before, _), size in zip(view.depths, shape, strict=True))

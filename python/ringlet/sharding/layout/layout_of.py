@@ -63,7 +63,7 @@ def _layout(sharding: Sharding, ndim: int, count: int) -> Layout:
 def _count(sharding: Sharding, num_devices: int | None) -> int:
     if sharding.kind in ("manual", "unknown", "tuple") or "manual" in sharding.last_tile_dims:
         raise ShardingError(
-            f"{sharding} does not define which part of an array a device has"
+            f"{sharding} does not define which part of an array each device holds"
             + (": pass one of its elements" if sharding.kind == "tuple" else ". Use a tiled or a replicated sharding")
         )
     count = sharding.num_devices if num_devices is None else num_devices
@@ -113,8 +113,8 @@ def sharding_of(layout: Layout) -> Sharding:
     tiles = [keys[device] for device in devices]
     if copies == 0 or len({*tiles}) * copies != count or any(tiles[i] != tiles[i - i % copies] for i in range(count)):
         raise ShardingError(
-            f"no sharding describes tiles {keys} on {count} devices: tiles have different numbers of copies. "
-            "Reshard with equal numbers of copies"
+            f"no sharding describes the tiles {keys} of devices 0 to {count - 1}, which have different numbers of "
+            "copies: reshard the array so that every tile is on the same number of devices"
         )
     subgroups: list[Subgroup] = ["unreduced", "replicated"]
     return Sharding.tiled((*sizes, copies), devices, last_tile_dims=subgroups)

@@ -140,9 +140,9 @@ class Sharding:
                 "for a dimension that is not divided"
             )
         if math.prod(parts) > MOST_DEVICES:
-            raise ShardingError(f"{list(parts)} are {math.prod(parts)} tiles: expected at most {MOST_DEVICES}")
+            raise ShardingError(f"{list(parts)} gives {math.prod(parts)} tiles: expected at most {MOST_DEVICES}")
         listed = None if devices is None else listed_items(devices, "the device of each tile, such as (1, 0)")
-        return _tiled(parts, listed, listed_items(last_tile_dims, "kinds of groups"))
+        return _tiled(parts, listed, listed_items(last_tile_dims, "kinds of subgroups, such as 'replicated'"))
 
     @classmethod
     def maximal(cls, logical_device_id: int, num_devices: int | None = None) -> Sharding:

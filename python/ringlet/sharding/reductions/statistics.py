@@ -303,8 +303,8 @@ def _broadcast_weights(a: Any, axis: Axes, weights: Any) -> Any:
     wanted = tuple(a.shape[each] for each in axes)
     if weights.shape != wanted:
         raise ValueError(
-            f"Shape of weights must be consistent with shape of a along specified axis: it is {weights.shape}, and "
-            f"along {axis} the array has {wanted}."
+            f"Shape of weights must be consistent with shape of a along specified axis: weights have shape "
+            f"{weights.shape}, but a has shape {wanted} along axis {axis}."
         )
     ordered = np.transpose(weights, np.argsort(axes))
     return np.reshape(ordered, tuple(size if each in axes else 1 for each, size in enumerate(a.shape)))

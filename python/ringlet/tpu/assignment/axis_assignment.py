@@ -68,8 +68,9 @@ def _split_axes(physical_shape: Sequence[int], mesh_shape: Sequence[int]) -> Axi
         best = max(_factorings(mesh_shape[logical], left), key=merit, default=None)
         if best is None:
             raise NotImplementedError(
-                f"mesh_shape {tuple(mesh_shape)} does not divide {tuple(physical_shape)} chips: the remaining {left} "
-                f"has no factor {mesh_shape[logical]} for logical axis {logical}. Choose lengths that divide the chips."
+                f"mesh_shape {tuple(mesh_shape)} does not fit a physical mesh of shape {tuple(physical_shape)}: length "
+                f"{mesh_shape[logical]} of logical axis {logical} is not a product of divisors of {left}, the lengths "
+                "that remain of the physical axes. Choose lengths that are such products."
             )
         matrix[:, logical] = best
     return matrix

@@ -174,7 +174,7 @@ def ring(shape: Sequence[int]) -> IntArray:
     longer = [axis for axis in range(3) if lengths[axis] > 1]
     if len(longer) > 1 and any(lengths[axis] % 2 for axis in longer):
         text = "x".join(map(str, lengths))
-        _log.warning("Odd dimension: %s chips have no ring and are ordered row by row, x first.", text)
+        _log.warning("Odd dimension: the %s chips are not ordered in a ring, but row by row, x first.", text)
         return grid_order(lengths, (0, 1, 2))
     if len(longer) == 3:
         return _layered_ring(*lengths)

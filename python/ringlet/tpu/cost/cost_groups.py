@@ -35,7 +35,7 @@ def _checked(groups: Sequence[Sequence[int]], num_devices: int) -> IntArray:
     lengths = sorted({len(group) for group in groups})
     if len(lengths) != 1 or lengths[0] == 0:
         sizes = f"groups of {' and '.join(map(str, lengths))} devices" if lengths else "no groups"
-        raise ValueError(f"groups must be one or more lists of equally many devices, at least one each, got {sizes}")
+        raise ValueError(f"groups must be one or more non-empty lists of devices of equal length, got {sizes}")
     found = np.asarray(groups)
     if found.ndim != 2 or found.dtype.kind not in "iu":
         raise ValueError(

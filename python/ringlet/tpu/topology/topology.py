@@ -226,7 +226,7 @@ class Topology(Drawable):
         if wrap is None:
             return self.generation.wrap(self.chip_shape) if self.generation else (False, False, False)
         if len(wrap) != 3:
-            raise ValueError(f"wrap must be 3 bools (whether x, y and z close to rings), got {wrap!r}.")
+            raise ValueError(f"wrap must be 3 bools (whether x, y and z wrap around), got {wrap!r}.")
         x, y, z = (bool(closes) for closes in wrap)
         return x, y, z
 

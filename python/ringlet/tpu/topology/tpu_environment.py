@@ -54,7 +54,7 @@ class Variables:
         name, text = self.get(*names)
         other, second = self.get(names[1])
         if text is not None and second is not None and read(text) != read(second):
-            raise contradiction(name, other, f"the first is {text!r}, the second {second!r}")
+            raise contradiction(name, other, f"the first is {text!r}, but the second is {second!r}")
         return name, text
 
     def number(self, name: str) -> int | None:
@@ -249,7 +249,7 @@ def _shape_of_processes(found: Variables, bounds: str, known: _ShapeVariable, bo
         return box
     if sorted(box) == sorted(shape) and math.prod(shape) == 8:
         return box  # the eight chips of a v5e or v6e machine are 2x4 in Google's notation, and 4x2 elsewhere
-    how = f"the first is {shape_text(box)} chips, the second {shape_text(shape)}"
+    how = f"the first is {shape_text(box)} chips, but the second is {shape_text(shape)}"
     if math.prod(box) < math.prod(shape):
         if found.same(VISIBLE_CHIPS)[1] is not None:
             return box
@@ -272,7 +272,7 @@ def _per_chip(name: str, bounds: tuple[int, ...] | None, generation: Generation 
     if devices % each:
         text = ",".join(map(str, bounds or ()))
         raise ValueError(
-            f"{name} is {text!r}, which is {each} processes on each chip, but a "
+            f"{name} is {text!r}, which places {each} processes on each chip, but a "
             f"{generation.name if generation else ''} chip has {devices} device{'s' * (devices != 1)}. Omit the fourth "
             "number."
         )
@@ -356,7 +356,7 @@ def _check_port(port: int | None, task: int | None, addresses: tuple[str, ...]) 
         own = int(addresses[task].rpartition(":")[2])
         if own != port:
             raise contradiction(
-                PORT, ADDRESSES, f"{port} is not the port of {addresses[task]}, which is process {task}"
+                PORT, ADDRESSES, f"{port} is not the port of {addresses[task]}, the address of process {task}"
             )
 
 
