@@ -296,7 +296,7 @@ def test_a_file_that_is_cut_anywhere_is_an_error_that_names_it(data):
         (13, b"\1", "the sizes in its header contradict each other"),
         (17, b"\1", "the sizes in its header contradict each other"),
         (57, b"\2", "the sizes in its header contradict each other"),
-        (FIRST_RECORD + 24, b"\x63", "contains an operation that does not exist"),
+        (FIRST_RECORD + 24, b"\x63", "contains an invalid record"),
     ],
 )
 def test_a_damaged_file_is_an_error_that_says_what_is_wrong(data, offset, value, expected):

@@ -153,7 +153,7 @@ def read_process(data: bytes, source: str, *, totals_only: bool = False) -> Proc
                 num_half_written += sum(record[0] % 2 for record in records)
                 threads.append([_operation(record, tables, places) for record in records if record[0] % 2 == 0])
     except (IndexError, ValueError, struct.error) as error:
-        raise DataLossError(f"{source} is damaged: it contains an operation that does not exist", source) from error
+        raise DataLossError(f"{source} is damaged: it contains an invalid record", source) from error
     return Process(
         source=source,
         pid=head.pid,

@@ -94,7 +94,7 @@ class CheckpointFile:
             entries, offset = {}, self._data_at
             for name, code, shape in tensors:
                 text, crc32c = described[name]
-                entry = _entry(name, _form(text, code), tuple(shape), offset, crc32c)
+                entry = _entry(name, _form(name, text, code), tuple(shape), offset, crc32c)
                 entries[name] = entry
                 offset += entry.size_bytes
             return int(texts["saved"]), json.loads(texts["tree"]), entries
@@ -154,17 +154,17 @@ class CheckpointFile:
 class _ReplacedMeanwhile(Exception): ...
 
 
-def _form(text: str, code: str) -> Form:
+def _form(name: str, text: str, code: str) -> Form:
     form = form_of_text(text)
     if form.code != code:
-        raise ValueError(f"{text} is {code} in the file")
+        raise ValueError(f"'{name}' has dtype {text} in the metadata, but is stored as {code}")
     return form
 
 
 def _entry(name: str, form: Form, shape: tuple[int, ...], offset: int, crc32c: int) -> Entry:
     in_memory = form.shape_in_memory(shape)
     if in_memory is None or not isinstance(crc32c, int):
-        raise ValueError(f"'{name}' is {form.text} of shape {shape} in the file")
+        raise ValueError(f"'{name}' of dtype {form.text} has an invalid shape {shape} or checksum {crc32c!r}")
     return Entry(name, form, in_memory, offset, math.prod(in_memory) * form.dtype.itemsize, crc32c)
 
 

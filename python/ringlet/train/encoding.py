@@ -100,7 +100,7 @@ class _Encoder:
         if self._is_in_state:
             raise ValueError(
                 f"{name_of(path)}: the state of an object holds a {type(value).__name__}, which has its own state: "
-                "return that object's state from get_state as well"
+                "return that state from get_state, not the object"
             )
         state = value.get_state() if kind is Kind.STATE else dict(value.state_dict())
         self._is_in_state = True

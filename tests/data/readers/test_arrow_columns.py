@@ -51,7 +51,8 @@ def test_missing_values_are_refused_or_filled(fill):
     assert column_array(column, "x", fill, "file").tolist() == [1, 7, 7]
     for nothing in (None, {"y": 7}):
         with pytest.raises(
-            InvalidArgumentError, match=r"column 'x' of file has no value in row 1 of the block \(2 values are missing"
+            InvalidArgumentError,
+            match=r"column 'x' of file has 2 missing values in one block of rows, the first in row 1",
         ):
             column_array(column, "x", nothing, "file")
 

@@ -95,7 +95,7 @@ def test_a_manifest_names_no_folder_elsewhere(tmp_path):
     saved(tmp_path, 1)
     path = tmp_path / "dataset.json"
     path.write_text(path.read_text().replace('"run-', '"../run-'))
-    with pytest.raises(DataLossError, match=r"the run must be a folder name, got '\.\./run-"):
+    with pytest.raises(DataLossError, match=r"its entry 'run' must be a folder name, got '\.\./run-"):
         read_manifest(str(tmp_path))
 
 

@@ -221,7 +221,7 @@ def read_manifest(folder: str) -> Manifest:
         spec = None if content["spec"] is None else spec_of_text(content["spec"])
         shards = {int(number): int(count) for number, count in content["shards"]}
         if Path(content["run"]).name != content["run"]:
-            raise ValueError(f"the run must be a folder name, got {content['run']!r}")
+            raise ValueError(f"its entry 'run' must be a folder name, got {content['run']!r}")
         return Manifest(str(Path(folder) / content["run"]), spec, shards)
     except (ValueError, KeyError, TypeError) as error:
         problem = f"it has no entry {error}" if isinstance(error, KeyError) else error
