@@ -161,7 +161,7 @@ def test_an_error_that_nobody_waits_for_is_logged(job_id, caplog):
 
 @pytest.mark.parametrize(("arguments", "started"), [(("chief", 0), True), (("ps", 0), False)])
 def test_what_serves_nobody_cannot_be_joined(arguments, started):
-    with pytest.raises(FailedPreconditionError, match=rf"/job:{arguments[0]}/task:0 serves no coordinator"):
+    with pytest.raises(FailedPreconditionError, match=rf"/job:{arguments[0]}/task:0 does not accept coordinators"):
         Server(SPEC, *arguments, start=started).join()
 
 

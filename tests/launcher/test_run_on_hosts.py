@@ -81,7 +81,7 @@ def test_another_mpi_is_refused_with_its_own_command(mpiexec):
 
 def test_the_sum_of_the_hosts_is_the_number_of_workers(capsys):
     assert main(["run", "--hosts", "a:2,b:2", "-n", "3", __file__]) == 2
-    assert "-n 3 differs from the sum of --hosts a:2,b:2: omit -n" in capsys.readouterr().err
+    assert "-n 3 differs from the number of workers in --hosts a:2,b:2: omit -n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", ["--all-tracebacks", "--log-dir=logs"])

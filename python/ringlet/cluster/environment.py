@@ -240,10 +240,10 @@ def check_one_machine(place: Placement) -> None:
         )
     if has_others and hosts_placement(os.environ) is None:
         raise ClusterConfigError(
-            f"{place.source} describes processes on several machines, which MPI connects: run "
-            "`pip install 'ringlet[mpi]'` on each machine, and start all processes with `ringlet run --hosts a:4,b:4 "
-            "script.py`, mpiexec or srun --mpi=pmix. On one machine, start them with `ringlet run -n N script.py`; "
-            f"{alone}",
+            f"{place.source} describes processes on several machines, but they were not started as one MPI job: "
+            "run `pip install 'ringlet[mpi]'` on each machine, and start all processes with `ringlet run --hosts "
+            "a:4,b:4 script.py`, mpiexec or srun --mpi=pmix. On one machine, start them with `ringlet run -n N "
+            f"script.py`; {alone}",
             "$",
         )
 

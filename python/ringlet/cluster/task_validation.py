@@ -89,7 +89,9 @@ def check_complete(spec: ClusterSpec, workers: list[tuple[str, int, str]]) -> No
                 f"{other} and {name} have the same address: give each task its own address, for example with another "
                 "port"
             )
-            allowed = "any other port: on one machine no process listens on it, so it need not be free"
+            allowed = (
+                "any port that no other task has (it need not be free: on one machine Ringlet does not listen on it)"
+            )
             raise Fault(text, allowed, ["cluster", job, index], found=address)
 
 

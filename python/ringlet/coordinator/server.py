@@ -163,8 +163,8 @@ class Server:
             from ringlet.cluster.worker_job_key import task_name
 
             raise FailedPreconditionError(
-                f"{task_name(*self._task)} serves no coordinator: call start() first, in a cluster with the jobs "
-                f"{' and '.join(_SERVING)}, for a task of one of these jobs"
+                f"{task_name(*self._task)} does not accept coordinators: call start() first, in a cluster with the "
+                f"jobs {' and '.join(_SERVING)}, for a task of one of these jobs"
             )
         self._is_joined = True
         self._thread.join()

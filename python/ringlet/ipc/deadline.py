@@ -28,4 +28,4 @@ class Deadline:
         return min(max(self.ends_at - time.monotonic(), 0.0), most)
 
     def __str__(self) -> str:
-        return "for ever" if math.isinf(self.seconds) else f"{self.seconds:g} s"
+        return "none" if math.isinf(self.seconds) else f"{self.seconds:g} s"

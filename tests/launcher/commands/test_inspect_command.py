@@ -203,7 +203,7 @@ def test_a_process_that_has_exited_is_marked():
             "is neither a pid, nor a file or folder, nor the RINGLET_JOB_ID of a running process of this user",
         ),
         (__file__, "is not a recorder file: it does not begin with RNGLTREC"),
-        (str(Path(__file__).parent), "contains no file *.recorder"),
+        (str(Path(__file__).parent), "contains no *.recorder files"),
     ],
 )
 def test_a_wrong_subject_is_a_named_error(subject, expected, capsys):

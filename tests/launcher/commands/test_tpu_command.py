@@ -182,7 +182,7 @@ def test_without_matplotlib_a_png_is_refused_with_what_to_install(capsys, monkey
         (["v4-32", "--replicas", "two"], "--replicas two"),
         (
             ["v4-32", "--order", "ring", "--replicas", "3"],
-            "need whole chips, no stride, and as many replicas as fit. Write",
+            "need whole chips, no stride, and as many replicas as fit in the slice. Write",
         ),
         (["v4-32", "--bandwidth", "fast"], "'usable', 'published' or a positive number. Write --bandwidth 4.5e10"),
         (["v4-32", "--bandwidth", "0"], "--bandwidth 0: expected 'usable', 'published' or a positive number"),

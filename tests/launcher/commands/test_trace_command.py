@@ -146,7 +146,7 @@ def test_other_files_and_earlier_jobs_of_a_folder_are_skipped_with_a_line(folder
         f"ringlet trace: skipped {folder}/empty.trace.json: the file is empty",
         f"ringlet trace: skipped {folder}/new.trace.json: the trace has version 2, but this installation reads version "
         "1: use the version of ringlet that wrote it",
-        f"ringlet trace: skipped {folder}/other.trace.json: the file is not a trace that RINGLET_TRACE has written",
+        f"ringlet trace: skipped {folder}/other.trace.json: the file is not a trace written with RINGLET_TRACE",
         f"ringlet trace: skipped 2 files of earlier jobs in {folder}",
     ]
 
@@ -156,7 +156,7 @@ def test_other_files_and_earlier_jobs_of_a_folder_are_skipped_with_a_line(folder
     [
         # content of the file, words of the error
         ("", "the file is empty"),
-        ("{}", "the file is not a trace that RINGLET_TRACE has written"),
+        ("{}", "the file is not a trace written with RINGLET_TRACE"),
         (b"\xff\xfe\x00", "the file is not a trace"),
         ('[\n{"ph":"M","name":"ringlet","args":{"version":2}}', "has version 2, but this installation reads version 1"),
         ("{DAMAGED", "is damaged at line 3"),
@@ -179,7 +179,7 @@ def test_a_file_that_cannot_be_read_is_a_named_error(tmp_path, text, expected, c
 
 def test_without_a_trace_there_is_an_error_or_an_empty_table(tmp_path, capsys):
     assert main(["trace", str(tmp_path)]) == 2
-    expected = f"{tmp_path} contains no *.trace.json files. RINGLET_TRACE={tmp_path} makes a job write them"
+    expected = f"{tmp_path} contains no *.trace.json files. Run a job with RINGLET_TRACE={tmp_path} to write them"
     assert expected in capsys.readouterr().err
     assert main(["trace", str(tmp_path / "none")]) == 2
     assert "No such file or directory" in capsys.readouterr().err

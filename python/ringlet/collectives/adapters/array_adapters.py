@@ -170,8 +170,8 @@ def common_kind(values: Sequence[Any], whose: str = "replica") -> ArrayAdapter |
     for number, kind in enumerate(kinds):
         if kind is not kinds[0]:
             raise InvalidArgumentError(
-                f"{whose} 0 has {_named(values[0], kinds[0])}, {whose} {number} {_named(values[number], kind)}: arrays "
-                "of different libraries cannot be combined. Convert them to one type first"
+                f"{whose} 0 has {_named(values[0], kinds[0])}, but {whose} {number} has {_named(values[number], kind)}"
+                ": arrays of different libraries cannot be combined. Convert them to one type first"
             )
     return kinds[0] if kinds else None
 

@@ -387,9 +387,9 @@ class HostLink:
         is_whole = count == _STAMP_BYTES + size and message.size in (None, size)
         if found != expected or not is_whole:
             raise CollectiveAborted(
-                f"{WHOLE}the message from {self._names[message.host]} in call {self.number} has the stamp {found} with "
-                f"{size} of {message.size} bytes, expected {expected}: MPI delivered a wrong message, and the result "
-                "was discarded. Start the job again; with Open MPI, add `--mca coll ^han`."
+                f"{WHOLE}the message from {self._names[message.host]} in call {self.number} has the stamp {found} and "
+                f"{size} bytes, expected the stamp {expected} and {message.size} bytes: MPI delivered a wrong message, "
+                "and the result was discarded. Start the job again; with Open MPI, add `--mca coll ^han`."
             )
         return message.frame.payload[:size]
 

@@ -89,7 +89,7 @@ def read_subject(subject: str) -> Iterator[Snapshot]:
     if path.is_dir():
         files = sorted(path.glob("*" + _SUFFIX))
         if not files:
-            raise CommandError(f"{subject} contains no file *{_SUFFIX}: ringlet run --log-dir writes them")
+            raise CommandError(f"{subject} contains no *{_SUFFIX} files: ringlet run --log-dir writes them")
         yield from map(_read_file, files)
     elif path.exists():
         yield _read_file(path)

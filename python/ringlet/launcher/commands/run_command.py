@@ -149,7 +149,7 @@ def _hosts(options: argparse.Namespace) -> dict[str, int]:
 
     hosts = parsed_hosts(text) if name == "--hosts" else simulated_addresses(text)
     if options.workers is not None and options.workers != str(sum(hosts.values())):
-        raise CommandError(f"-n {options.workers} differs from the sum of {name} {text}: omit -n")
+        raise CommandError(f"-n {options.workers} differs from the number of workers in {name} {text}: omit -n")
     here = {"--log-dir": options.log_dir, "--all-tracebacks": options.all_tracebacks, "--bind": options.bind != "none"}
     for option, value in here.items():
         if value:

@@ -177,7 +177,7 @@ def _report(options: argparse.Namespace) -> Report:
         x, y, z, _ = shape
         raise CommandError(
             f"--computation-shape {options.computation_shape}: a {generation.name} chip is one device, so the last "
-            f"number is 1. Write --computation-shape {x},{y},{z},1 for whole chips, or add --no-megacore for cores"
+            f"number must be 1. Write --computation-shape {x},{y},{z},1 for whole chips, or add --no-megacore for cores"
         )
     replicas = _replicas(options, topology, shape, stride)
     mode = DeviceOrderMode[options.order.upper()]
@@ -187,8 +187,8 @@ def _report(options: argparse.Namespace) -> Report:
         if options.order != "ring":
             raise
         raise CommandError(
-            f"--order ring: {replicas} replicas of --computation-shape {options.computation_shape} do not "
-            "form rings, which need whole chips, no stride, and as many replicas as fit. Write --order auto"
+            f"--order ring: {replicas} replicas of --computation-shape {options.computation_shape} do not form "
+            "rings, which need whole chips, no stride, and as many replicas as fit in the slice. Write --order auto"
         ) from error
     slices = _count("--slices", options.slices, 1)
     wanted = [

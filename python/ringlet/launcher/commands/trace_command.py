@@ -102,7 +102,7 @@ def _find(path: Path) -> list[_File]:
         except DataLossError as error:
             _note(f"skipped {error}")
     if not files:
-        raise CommandError(f"{path} contains no *{SUFFIX} files. RINGLET_TRACE={path} makes a job write them")
+        raise CommandError(f"{path} contains no *{SUFFIX} files. Run a job with RINGLET_TRACE={path} to write them")
     files.sort(key=lambda file: file.began)
     job, newest, end = files[-1].about["job"], list[_File](), 0.0
     for file in files:
@@ -125,7 +125,7 @@ def _about(path: Path) -> dict[str, Any]:
         raise DataLossError(f"{path}: the file is empty", str(path))
     event = _parsed(second) if first == "[\n" else None
     if event is None or event.get("name") != "ringlet" or event.get("ph") != "M":
-        raise DataLossError(f"{path}: the file is not a trace that RINGLET_TRACE has written", str(path))
+        raise DataLossError(f"{path}: the file is not a trace written with RINGLET_TRACE", str(path))
     about: dict[str, Any] = event.get("args", {})
     if about.get("version") != VERSION:
         raise DataLossError(

@@ -303,11 +303,11 @@ def _check_cluster(resolver: Any) -> None:
         check_task(spec, resolver.task_type, resolver.task_id)
     except Fault as fault:
         raise resolver._error_of(fault) from None
-    for job in ("ps", "worker"):
+    for job, hint in (("ps", "; `ringlet run` starts workers only"), ("worker", "")):
         if not num_tasks(spec, job):
             raise ValueError(
-                f"There must be at least one {job}. The cluster is {spec!r}; `ringlet run` starts workers only. Add "
-                f"the job {job!r}, or {_WITHOUT_CLUSTER}"
+                f"There must be at least one {job}. The cluster is {spec!r}{hint}. Add the job {job!r}, or "
+                f"{_WITHOUT_CLUSTER}"
             )
 
 
