@@ -135,8 +135,8 @@ def pairs_of(pairs: Iterable[Any], num_ranks: int) -> list[tuple[int, int]]:
                 )
             if rank in seen:
                 raise InvalidArgumentError(
-                    f"pairs has rank {rank} as a {role} twice: each rank may be a {role} once. Use broadcast for one "
-                    "source and many targets, and all_to_all with counts= for other patterns."
+                    f"pairs has rank {rank} as a {role} twice: each rank may be a {role} only once. Use broadcast for "
+                    "one source and many targets, and all_to_all with counts= for other patterns."
                 )
             seen.add(rank)
     return numbers

@@ -80,7 +80,7 @@ def _column(leaf: Nest, path: str) -> ArrayColumn | AdapterColumn | NoneColumn:
     if is_dataset(leaf):
         raise InvalidArgumentError(
             f"from_tensor_slices slices arrays along their first dimension, but tensors{path} is a dataset: {leaf!r}. "
-            "Use Dataset.from_tensors for a dataset as one element, or a list of datasets as an array of datasets."
+            "Use Dataset.from_tensors for a dataset as one element, or pass a list of datasets, one per element."
         )
     is_other = kind_of(leaf) is not None
     if (leaf.ndim if is_other else np.ndim(leaf)) == 0:

@@ -32,7 +32,7 @@ def unpack(header: bytes, memory: bytes) -> Any:
     except (KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
         raise ValueError(f"invalid header of a packed state: {error}") from error
     if reader.at != len(memory):
-        raise ValueError(f"a packed state has {len(memory)} bytes of memory, but its header describes {reader.at}")
+        raise ValueError(f"a packed state has {len(memory)} bytes of array data, but its header describes {reader.at}")
     return state
 
 

@@ -153,7 +153,7 @@ def _hosts(options: argparse.Namespace) -> dict[str, int]:
     here = {"--log-dir": options.log_dir, "--all-tracebacks": options.all_tracebacks, "--bind": options.bind != "none"}
     for option, value in here.items():
         if value:
-            raise CommandError(f"{option} is available for workers of this machine only: omit it with {name}")
+            raise CommandError(f"{option} is available for workers of this machine only: omit {option} or {name}")
     return hosts
 
 

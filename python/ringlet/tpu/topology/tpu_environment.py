@@ -303,15 +303,15 @@ def _with_processes(found: Variables, slice_: TPUEnvironment, source: str) -> TP
     _check_hosts(hostnames, whole, source)
     addresses = found.texts(ADDRESSES)
     if addresses and len(addresses) != slice_.num_processes:
-        how = f"{counted(len(addresses), 'address')} for {counted(slice_.num_processes, 'process')}"
+        how = f"the first has {counted(len(addresses), 'address')} for {counted(slice_.num_processes, 'process')}"
         raise contradiction(ADDRESSES, source, how)
     hosts = len(hostnames) or _num_hosts(whole)
     worker, task = found.number(WORKER_ID), found.number(TASK_ID)
     if worker is not None and worker >= hosts:
         other = HOSTNAMES if hostnames else source
-        raise contradiction(WORKER_ID, other, f"index {worker}, but there are {counted(hosts, 'host')}")
+        raise contradiction(WORKER_ID, other, f"the index is {worker}, but there are {counted(hosts, 'host')}")
     if task is not None and task >= slice_.num_processes:
-        how = f"index {task}, but there are {counted(slice_.num_processes, 'process')}"
+        how = f"the index is {task}, but there are {counted(slice_.num_processes, 'process')}"
         raise contradiction(TASK_ID, source, how)
     _check_port(found.number(PORT), task, addresses)
     return replace(
@@ -344,7 +344,7 @@ def _check_hosts(hostnames: tuple[str, ...], slice_: TPUEnvironment, source: str
         expected = " or ".join(str(chips // size) for size in sorted(sizes, reverse=True) if chips % size == 0)
         what = f"{shape_text(slice_.shape)} chips and {counted(slice_.num_processes, 'process')}"
         there = f" (expected {expected})" if expected else ""
-        raise contradiction(HOSTNAMES, source, f"{counted(hosts, 'host')} for {what}{there}")
+        raise contradiction(HOSTNAMES, source, f"the first has {counted(hosts, 'host')} for {what}{there}")
 
 
 def _check_port(port: int | None, task: int | None, addresses: tuple[str, ...]) -> None:
@@ -370,7 +370,9 @@ def _visible_chips(found: Variables, slice_: TPUEnvironment) -> tuple[int, ...] 
     numbers = tuple(map(int, parts))
     if slice_.generation and max(numbers) >= slice_.generation.chips_per_machine:
         most = slice_.generation.chips_per_machine
-        raise contradiction(name, ACCELERATOR_TYPE[0], f"chip {max(numbers)}, but a host has chips 0 to {most - 1}")
+        raise contradiction(
+            name, ACCELERATOR_TYPE[0], f"the first has chip {max(numbers)}, but a host has chips 0 to {most - 1}"
+        )
     if len(parts) != math.prod(slice_.chips_per_process):
         each = ",".join(map(str, slice_.chips_per_process))
         raise contradiction(
@@ -387,6 +389,6 @@ def _with_slices(found: Variables, slice_: TPUEnvironment) -> TPUEnvironment:
     if many == 0:
         raise ValueError(f"{NUM_SLICES} is '0': expected the number of slices, at least 1.")
     if number >= (many or 1):
-        raise contradiction(SLICE_ID, NUM_SLICES, f"slice {number}, but the number of slices is {many or 1}")
+        raise contradiction(SLICE_ID, NUM_SLICES, f"the slice is {number}, but the number of slices is {many or 1}")
     name, coordinator = found.get(NAME)[1], found.get(COORDINATOR)[1]
     return replace(slice_, name=name, num_slices=many or 1, slice_id=number, coordinator_address=coordinator)
