@@ -11,7 +11,7 @@ from tests.processes.harness import Processes
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = 50_000 if "RINGLET_CI_NIGHTLY" in os.environ else 3 * settings.default.max_examples
+EXAMPLES = 50_000 if "RINGLET_CI_NIGHTLY" in os.environ else settings.default.max_examples
 MOST_AT_ONCE = 1000  # Hypothesis remembers all of a run
 STEPS = 12
 
