@@ -124,6 +124,22 @@ def test_errors_are_numpys(key, value):
     assert str(found.value) == str(expected.value)
 
 
+@pytest.mark.filterwarnings("ignore::ringlet.sharding.GatherWarning")
+@pytest.mark.parametrize("key", [((0, 1), [0, 1]), (np.array([5, 1]), (2, 3)), ((0, 1), slice(1, 3)), ((True,) * 8,)])
+def test_a_tuple_in_an_index_is_an_array_as_in_numpy(key):
+    np.testing.assert_array_equal(shard(numbers(), ROWS)[key], numbers()[key])
+
+
+@pytest.mark.filterwarnings("ignore::ringlet.sharding.GatherWarning")
+@pytest.mark.parametrize("key", [([0, 1], []), ([0, 1], [0, 1, 2]), ((0, 1), (0, 1, 2))])
+def test_indices_that_do_not_broadcast_raise_numpys_error(key):
+    with pytest.raises(IndexError) as expected:
+        numbers()[key]
+    with pytest.raises(IndexError) as found:
+        shard(numbers(), ROWS)[key]
+    assert str(found.value) == str(expected.value)
+
+
 def test_numbers_that_do_not_fit_are_refused_and_nothing_is_written():
     x = shard(np.zeros(4, np.uint8), Sharding.tiled((2,)))
     with pytest.raises(OverflowError):

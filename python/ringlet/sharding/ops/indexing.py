@@ -202,7 +202,8 @@ def _is_array(entry: Any) -> bool:
 
 def _advanced(x: ShardedArray, key: Any) -> Any:
     """Return the elements at an index with arrays: take along one dimension, select by a mask, or take flat indices."""
-    entries = list(key if isinstance(key, tuple) else (key,))
+    given = key if isinstance(key, tuple) else (key,)
+    entries: list[Any] = [list(entry) if isinstance(entry, tuple) else entry for entry in given]
     arrays = [place for place, entry in enumerate(entries) if not _is_slice(entry) and _is_array(entry)]
     if not arrays:
         return gathered(_INDEX, x)[gathered(_INDEX, key)]
@@ -265,8 +266,13 @@ def _taken_at(x: ShardedArray, entries: list[Any], key: Any) -> Any:
     sizes = tuple(taken.shape[n] for n in indexed)
     is_adjacent = indexed == list(range(indexed[0], indexed[0] + len(indexed)))
     rows = np.moveaxis(taken, indexed, range(len(indexed)))
+    indices = [spread[n] for n in indexed]
+    try:
+        np.broadcast_shapes(*map(np.shape, indices))
+    except ValueError:
+        shape_probe(x.shape)[gathered(_INDEX, key)]  # raises NumPy's error, which is an IndexError
     flat: Any = 0
-    for size, index in zip(sizes, (spread[n] for n in indexed), strict=True):
+    for size, index in zip(sizes, indices, strict=True):
         if bool(np.any((index < -size) | (index >= size))):
             shape_probe(x.shape)[gathered(_INDEX, key)]
         flat = flat * size + np.where(index < 0, index + size, index)
