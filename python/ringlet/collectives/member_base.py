@@ -30,7 +30,7 @@ class Inboxes(Protocol):
         """Close the inbox of `rank` once its messages are sent, or after `seconds`; name the unfinished operations."""
 
     def open_part(self) -> Inbox:
-        """Return an inbox for a rank of a subgroup.
+        """Return an inbox for this rank as a member of a new subgroup.
 
         The inbox is open before the split, so that other ranks can send to it as soon as the split is complete.
         """

@@ -20,7 +20,7 @@ _LOST = re.compile(r"\(pid (\d+) on [^)]*\) (?:exited with status 0|closed its c
 _CLOSED = re.compile(
     r"CollectiveMismatchError: .* waits for ranks that make no more calls: .*\brank (\d+) \(closed its group "
 )
-# A line of the table of calls in an error about different calls: ranks, and their call without the source location.
+# In an error about different calls: its text, and a row of its table with ranks and their call without the location.
 _CALLS = "did not make the same call ("
 _CALL = re.compile(
     r"^  (?:(?:rank|replica|worker)s? |/job:worker/task:)([\d, to]+)(?: \(/job:worker/task:\d+\))?: "

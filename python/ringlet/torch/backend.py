@@ -178,7 +178,10 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
             )
 
     def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
-        """Wait for all ranks; raise an error that names the ranks that are late. The group stays usable."""
+        """Wait for all ranks; after the time-out, raise an error that names the late ranks. The group stays usable.
+
+        Without `wait_all_ranks`, the error names only the first late rank.
+        """
         self._check_usable("monitored_barrier")
         self._barriers += 1
         keys = [f"monitored_barrier/{self._key}/{self._barriers}/{rank}" for rank in range(self._size)]

@@ -7,10 +7,10 @@ from typing import Any
 
 
 def safetensors() -> Any:
-    """Return the module safetensors.
+    """Import the library safetensors.
 
-    Raises a ModuleNotFoundError with the install command if the library is missing, or too old to write without a copy
-    of all data.
+    A ModuleNotFoundError with the install command is raised if the library is missing, or too old to write without a
+    copy of all data.
     """
     try:
         library = importlib.import_module("safetensors")

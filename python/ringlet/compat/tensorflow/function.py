@@ -36,7 +36,7 @@ class TensorFunction(Function[..., Any]):
         return _answer(result)
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Convert positional and keyword arguments to tensors of the specs in `input_signature`."""
+        """Convert positional and keyword arguments to tensors that match the specs in `input_signature`."""
         specs = list(self.input_signature)
         if len(args) + len(kwargs) > len(specs):
             raise TypeError(

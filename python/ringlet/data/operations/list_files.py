@@ -36,7 +36,7 @@ def list_files(
     -------
     Dataset
         Names are text, or bytes if the patterns are bytes. They begin with the folder of the pattern, or with ``./`` if
-        the pattern begins with a wildcard. A file that matches several patterns is yielded once for each pattern.
+        no ``/`` precedes the first wildcard. A file that matches several patterns is yielded once for each pattern.
 
     Raises
     ------

@@ -159,7 +159,7 @@ class SavedShard(Node):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings without the folder, which may change between saving and restoring."""
+        """The settings without the folder, whose path may change between saving and restoring."""
         return {"shard": self.number, "count": self.count}
 
     @property

@@ -87,8 +87,8 @@ def _without_nulls(column: Any, name: str, fill_null: Any, where: str) -> Any:
     if value is None:
         number = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
         raise InvalidArgumentError(
-            f"column {name!r} of {where} has {column.null_count} missing values in one block of rows, the first in row "
-            f"{number} of the block, but arrays cannot hold missing values. Pass a substitute, as in "
+            f"column {name!r} of {where} has no value in row {number} of the block of rows that was read (missing in "
+            f"the block: {column.null_count}), but arrays cannot hold missing values. Pass a substitute, as in "
             f"fill_null={{{name!r}: 0}}, or omit the column with columns=[...]."
         )
     try:

@@ -108,8 +108,8 @@ class FixedLengthBlocks(FileBlocks):
         except (MemoryError, OverflowError) as error:
             self._stream.close()
             raise InvalidArgumentError(
-                f"{name}: out of memory for a record of {reader.record_bytes} bytes. Pass the length of one "
-                "record as record_bytes."
+                f"{name}: out of memory for a buffer of {wanted} bytes, which holds at least one record of "
+                f"{reader.record_bytes} bytes. Pass the length of one record as record_bytes, or a smaller buffer_size."
             ) from error
 
     def next_block(self) -> Sequence[Any]:

@@ -23,7 +23,7 @@ from ringlet.nest import PLAIN_TYPES, flatten, is_nested, unflatten
 
 _NUMBERS = "biufc"
 
-# Other libraries whose arrays can be saved, each with a function that returns an example array.
+# Array types besides ndarray that can be saved, each with a function that returns an example array.
 _EXAMPLES: dict[str, Callable[[], Any]] = {
     "torch.Tensor": lambda: import_module("torch").empty(0),
     "jax.Array": lambda: import_module("jax.numpy").zeros(0),

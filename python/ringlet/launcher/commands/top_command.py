@@ -60,7 +60,9 @@ def execute(options: argparse.Namespace) -> int:
         raise CommandError(f"{options.subject} is a file: ringlet inspect {options.subject} shows it")
     before = _read(options.subject)
     if not before:
-        raise CommandError(f"the processes of {options.subject} have exited: ringlet inspect shows what they did last")
+        raise CommandError(
+            f"no process of {options.subject} is running: ringlet inspect {options.subject} shows what they did last"
+        )
     jobs = {shot.process.job for shot in before.values()}
     subject = jobs.pop() if len(jobs) == 1 and "" not in jobs else options.subject
     with ExitStack() as stack:

@@ -202,7 +202,7 @@ def _at_once(kernel: Kernel, prepared: Prepared, effort: float) -> ShardedArray 
 
 
 def _computing_devices(buffers: Sequence[Array | None], chosen: Plan) -> tuple[int, ...]:
-    """Return the devices of this process that compute: one for each tile's memory."""
+    """Return the devices of this process that compute: of the devices that share the memory of a tile, the first."""
     found: dict[tuple[int, int], int] = {}
     for device in chosen.result_layout.holders:
         if buffers[device] is not None:

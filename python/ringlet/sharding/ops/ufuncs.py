@@ -191,7 +191,7 @@ def _part_by_part(ufunc: np.ufunc, inputs: Sequence[Any], place: int) -> Sharded
         number = value._whole if type(value) is ShardedArray and value is not x else value
         if number is None:
             return None
-        # Copied, because the number is used again when the result is combined.
+        # Copied, because the number is used again when the parts are combined, and may have changed by then.
         numbers.append(number.copy() if type(number) is np.ndarray else number)
     (dtype,) = result_dtypes(ufunc, kinds, {})
     count, base = x._layout.parts.count, x._buffers[0].base

@@ -83,7 +83,10 @@ def buffers_for(layout: Layout, group: DeviceGroup, make: Callable[[int], Array]
 
 
 def filling_devices(x: ShardedArray) -> tuple[int, ...]:
-    """Return the devices of this process that must write to fill an array: one for each tile's memory."""
+    """Return the devices of this process that must write to fill an array.
+
+    Of the devices that share the memory of a tile, only the first writes.
+    """
     devices = x._layout.first_holders(x.shape) if x._has_one_buffer_per_part else x._layout.holders
     return tuple(device for device in devices if x._buffer(device) is not None)
 

@@ -49,8 +49,8 @@ MIXED_VARIABLE = "RINGLET_MIXED_SCRIPTS"
 class Cluster:
     """The workers of a strategy, and the index of this process.
 
-    `tasks` holds job name, task index and address of each worker in rank order; `num_local` is the number of replicas
-    of each process; `jobs` holds each job of the cluster spec with its addresses, the same in all processes.
+    `tasks` holds the job name, task index and address of each worker, in rank order; `num_local` is the number of
+    replicas of each process; `jobs` holds each job of the cluster spec with its addresses, equal in all processes.
     """
 
     tasks: tuple[tuple[str, int, str], ...]
@@ -172,12 +172,12 @@ def _refuse_other_machines(cluster: Cluster) -> None:
     if not foreign or hosts_placement(os.environ) is not None:
         return
     job, index, address = next(task for task in cluster.tasks if task[2] == foreign[0])
-    more = f" (and {len(foreign) - 1} more)" if len(foreign) > 1 else ""
+    more = f", nor are {len(foreign) - 1} other addresses" if len(foreign) > 1 else ""
     raise ClusterConfigError(
-        f"{task_name(job, index)}{more} is at {address}, which is not this machine. MPI must start workers on "
-        f"several machines: run pip install 'ringlet[mpi]' on each, then {_hosts_command(addresses)}. To "
-        f"run all {cluster.num_workers} workers here: {run_command(cluster)}. If {address} is a name of this machine, "
-        "write localhost instead",
+        f"{task_name(job, index)} is at {address}, which is not this machine{more}. Workers on several machines are "
+        f"started by MPI: run pip install 'ringlet[mpi]' on each machine, then {_hosts_command(addresses)}. To run all "
+        f"{cluster.num_workers} workers on this machine: {run_command(cluster)}. If {address} is a name of this "
+        "machine, write localhost instead",
         f"$.cluster.{job}[{index}]",
     )
 

@@ -220,7 +220,7 @@ class ReplicaContext(context.Mode):
         Returns
         -------
         nested structure of ndarray
-            Read-only, because replicas share the memory. A single replica gets its own arrays back, regardless of the
+            Read-only, because replicas share the memory. A single replica gets copies of its arrays, regardless of the
             axis. PyTorch tensors and JAX arrays have results of the same type; each replica may write to its tensors.
 
         Raises

@@ -378,7 +378,7 @@ def _refuse_integers(value: PerReplica[Any], count: int) -> None:
         dtype = as_ndarray(leaf).dtype
         if dtype.kind in "iu":
             raise TypeError(
-                f"Cannot convert {1 / count} to EagerTensor of dtype {dtype}: a TPUStrategy divides by the number of "
-                f"replicas in the dtype of the values. Convert them first, as in x.astype(np.float32), or reduce with "
-                "SUM"
+                f"Cannot convert {1 / count} to EagerTensor of dtype {dtype}: a TPUStrategy multiplies the sum by this "
+                "number, which the dtype of the values cannot hold. Convert the values first, as in "
+                "x.astype(np.float32), or reduce with SUM"
             )

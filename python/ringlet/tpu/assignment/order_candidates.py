@@ -210,8 +210,8 @@ def shorten(order: IntArray, distance: IntArray) -> IntArray:
     for _ in range(_MOST_REVERSALS):
         following = np.roll(order, -1)
         steps = length[order, following]
-        # Reversing the section between steps i and j replaces them by the steps order[i] - order[j] and
-        # following[i] - following[j].
+        # Reversing the section between steps i and j replaces these steps with the steps (order[i], order[j]) and
+        # (following[i], following[j]).
         gain = steps[:, None] + steps - length[np.ix_(order, order)] - length[np.ix_(following, following)]
         np.fill_diagonal(gain, 0)
         first, second = sorted(divmod(int(gain.argmax()), len(order)))

@@ -96,7 +96,7 @@ def _in_task_order(topology: Topology, shape: Sequence[int], stride: Sequence[in
     if num_replicas * each > there:
         raise ValueError(
             f"requested {num_replicas} replicas of {counted(each, unit_of(topology))}, {num_replicas * each} in all, "
-            f"but only {there} devices exist ({missing} are missing): at most {there // each} replicas."
+            f"but only {there} devices exist ({missing} are missing). Request at most {there // each} replicas."
         )
     coordinates: IntArray = topology.device_coordinates.reshape(-1, 4)[: num_replicas * each]
     taken: IntArray = coordinates.reshape(num_replicas, each, 4).copy()

@@ -199,7 +199,7 @@ def _at_once(plan: Plan, box: Box, orders: list[list[int]], shares: list[float],
     return stages[::-1] if gather else stages
 
 
-# --- distant partners -----------------------------------------------------------------------------------------------
+# --- recursive doubling and Swing -------------------------------------------------------------------------------------
 
 
 def _steps(size: int) -> int:

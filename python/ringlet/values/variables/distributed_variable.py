@@ -54,7 +54,7 @@ def refuse_late(variable: Variable, mode: context.Mode) -> None:
 
 
 def reduced(variable: Variable, strategy: Any, value: Any) -> Any:
-    """Aggregate values as `variable` specifies: a PerReplica, or an object that all replicas share."""
+    """Aggregate `value`, a PerReplica or an object that all replicas share, with the aggregation of `variable`."""
     if variable.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
         return value.values[0] if isinstance(value, DistributedValues) else value
     op = ReduceOp.from_variable_aggregation(variable.aggregation)
