@@ -52,7 +52,7 @@ def test_missing_values_are_refused_or_filled(fill):
     for nothing in (None, {"y": 7}):
         with pytest.raises(
             InvalidArgumentError,
-            match=r"column 'x' of file has 2 missing values in one block of rows, the first in row 1",
+            match=r"column 'x' of file has no value in row 1 of the block of rows that was read \(missing in the",
         ):
             column_array(column, "x", nothing, "file")
 
