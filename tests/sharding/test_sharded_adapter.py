@@ -85,7 +85,7 @@ def test_partial_sums_are_combined_before_replicas_meet(columns):
 
 def test_a_plain_array_and_a_sharded_one_are_not_combined(columns):
     given = PerReplica([columns, VALUES])
-    with pytest.raises(ValueError, match=r"replica 0 has|rank 0 has a ShardedArray, rank 1 a numpy.ndarray"):
+    with pytest.raises(ValueError, match=r"replica 0 has|rank 0 has a ShardedArray, but rank 1 has a numpy.ndarray"):
         two_replicas().reduce("SUM", given, axis=None)
 
 

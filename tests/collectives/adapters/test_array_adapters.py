@@ -135,9 +135,9 @@ def test_one_thread_may_write_over_the_arrays_of_all_ranks() -> None:
 
 
 def test_arrays_of_different_libraries_are_named() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"rank 0 has a numpy\.ndarray, rank 1 an other\.Written"):
+    with pytest.raises(InvalidArgumentError, match=r"rank 0 has a numpy\.ndarray, but rank 1 has an other\.Written"):
         all_reduce_buffers([np.ones(2), Written(np.ones(2))])
-    with pytest.raises(InvalidArgumentError, match=r"replica 0 has an other\.Frozen, replica 1 an int"):
+    with pytest.raises(InvalidArgumentError, match=r"replica 0 has an other\.Frozen, but replica 1 has an int"):
         common_kind([Frozen(1), 1])
 
 
