@@ -206,7 +206,8 @@ for _ in range(int(sys.argv[2])):
     assert joined == ["joined"] * 4, joined
     for rank in range(4):
         job.kill(rank)
-    assert job.wait(10) == [-9] * 4
+    first, *others = job.wait(10)
+    assert first == -9 and set(others) <= {-9, 1}, others  # a rank may raise an error before it is killed
 tell("all started")
 """
 
