@@ -64,7 +64,7 @@ def test_functions_get_and_give_them(make):
 
 def test_elements_of_different_libraries_are_not_stacked():
     dataset = Dataset.from_tensor_slices(np.arange(2.0)).map(lambda x: torch.tensor(x) if x else x).batch(2)
-    with pytest.raises(InvalidArgumentError, match=r"element 0 has a numpy.*element 1 a torch\.Tensor"):
+    with pytest.raises(InvalidArgumentError, match=r"element 0 has a numpy.*element 1 has a torch\.Tensor"):
         list(dataset)
 
 
