@@ -52,7 +52,8 @@ def test_missing_values_are_refused_or_filled(fill):
     for nothing in (None, {"y": 7}):
         with pytest.raises(
             InvalidArgumentError,
-            match=r"column 'x' of file has no value in row 1 of the block of rows that was read \(missing in the",
+            match=r"column 'x' of file has no value in row 1 of the block of rows that was read \(missing in the "
+            r"block: 2\)",
         ):
             column_array(column, "x", nothing, "file")
 

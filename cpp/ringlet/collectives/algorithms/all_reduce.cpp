@@ -86,13 +86,14 @@ enum : std::size_t { kAcross, kInPieces };
 struct Choice {
   bool is_private = false;
   std::size_t way = kInPieces;
+  std::size_t bytes = 0;
 };
 
-Choice choose(const Reduction& reduction, PathTuner& tuner, std::size_t bytes, bool has_two_ways) {
+Choice choose(const Reduction& reduction, PathTuner& tuner, bool has_two_ways) {
   Round round(reduction.group, reduction.rank, reduction.poll);
-  reduction.begin(round, reduction.buffers);
-  if (has_two_ways && reduction.rank == 0) round.announce_name(BufferName(tuner.next(bytes)));
   Choice choice;
+  choice.bytes = reduction.begin(round, reduction.buffers).total_input_bytes();
+  if (has_two_ways && reduction.rank == 0) round.announce_name(BufferName(tuner.next(choice.bytes)));
   choice.is_private = learn_memory(round);
   if (has_two_ways) choice.way = round.slot_of(0).result;
   round.finish();
@@ -106,9 +107,7 @@ Results Member::all_reduce(std::span<const Buffer> buffers, core::Op op, Algorit
   Reduction reduction{*group_, rank_, buffers, op, algorithm, poll};
   if (!tells_memory(*group_, buffers, algorithm)) return reduce_whole(reduction);
   const bool has_two_ways = exchanges(*group_) && group_->world()->can_use_cma();
-  std::size_t bytes = 0;
-  for (const Buffer& part : buffers) bytes += part.input_bytes();
-  const Choice choice = choose(reduction, state().path_tuner, bytes, has_two_ways);
+  const Choice choice = choose(reduction, state().path_tuner, has_two_ways);
   reduction.continues = true;
   const sync::Clock::time_point start = sync::Clock::now();
   Results results;
@@ -120,7 +119,7 @@ Results Member::all_reduce(std::span<const Buffer> buffers, core::Op op, Algorit
     }
   });
   if (choice.is_private && has_two_ways && rank_ == 0) {
-    state().path_tuner.add(bytes, sync::Clock::now() - start);
+    state().path_tuner.add(choice.bytes, sync::Clock::now() - start);
   }
   return results;
 }

@@ -11,7 +11,7 @@
 
 namespace ringlet::collectives {
 
-// Kept by one rank. Sizes are told apart by their power of two.
+// State of one rank, with an entry for each power of two of the size in bytes.
 class PathTuner {
  public:
   // Return the path of the next call of this size, 0 or 1: the faster one, and the other one at intervals. Several
@@ -30,9 +30,9 @@ class PathTuner {
   void add(std::size_t bytes, sync::Clock::duration taken) noexcept {
     Paths& paths = paths_of(bytes);
     const unsigned place = (paths.calls - 1) % kCallsInARow;
-    paths.row[place] = taken;
+    paths.row[place] = std::chrono::duration<double>(taken).count() / static_cast<double>(bytes);
     if (place + 1 < kCallsInARow) return;
-    auto* const middle = paths.row.begin() + kCallsInARow / 2;
+    const auto middle = paths.row.begin() + kCallsInARow / 2;
     std::nth_element(paths.row.begin(), middle, paths.row.end());
     paths.costs[paths.path] = *middle;
   }
@@ -43,15 +43,21 @@ class PathTuner {
   static constexpr unsigned kRowsBetweenTrials = 200;
 
   struct Paths {
-    std::array<sync::Clock::duration, 2> costs{};  // median of the last row; zero: each path is tried first
-    std::array<sync::Clock::duration, kCallsInARow> row{};
+    std::array<double, 2> costs{};  // seconds per byte, the median of a row; zero: each path is tried first
+    std::array<double, kCallsInARow> row{};
     unsigned calls = 0;
     std::size_t path = 0;  // of the row in progress
   };
 
-  Paths& paths_of(std::size_t bytes) noexcept { return by_size_[static_cast<std::size_t>(std::bit_width(bytes))]; }
+  // Smaller sizes share the first entry, larger sizes the last.
+  static constexpr int kLeastBits = 16, kMostBits = 28;
 
-  std::array<Paths, 65> by_size_{};
+  Paths& paths_of(std::size_t bytes) noexcept {
+    const int bits = std::clamp(static_cast<int>(std::bit_width(bytes)), kLeastBits, kMostBits);
+    return by_size_[static_cast<std::size_t>(bits - kLeastBits)];
+  }
+
+  std::array<Paths, kMostBits - kLeastBits + 1> by_size_{};
 };
 
 }  // namespace ringlet::collectives

@@ -61,7 +61,7 @@ def execute(options: argparse.Namespace) -> int:
     before = _read(options.subject)
     if not before:
         raise CommandError(
-            f"no process of {options.subject} is running: ringlet inspect {options.subject} shows what they did last"
+            f"no process of {options.subject} is running: ringlet inspect {options.subject} shows the last calls"
         )
     jobs = {shot.process.job for shot in before.values()}
     subject = jobs.pop() if len(jobs) == 1 and "" not in jobs else options.subject

@@ -110,9 +110,9 @@ class Reduction:
     def combined(self, reducer: Reducer, dtype: Any, op: Op, out: Any = None, *, takes_stacks: bool = False) -> Any:
         """Reduce each tile; if a reduced dimension is divided, the result is partial, and `op` combines its parts.
 
-        A partial array with the same `op` is reduced part by part if there is no mask and the dtype does not change;
-        otherwise its parts are combined first. `takes_stacks` states that `reducer` also reduces a stack of tiles along
-        additional leading dimensions: its axes are negative, and it ignores its `TileBoxes`.
+        If the array is partial with the same `op`, there is no mask, and the dtype does not change, each part is
+        reduced separately; otherwise the parts are combined first. `takes_stacks` states that `reducer` also reduces a
+        stack of tiles along additional leading dimensions: its axes are negative, and it ignores its `TileBoxes`.
         """
         if out is None and self._may_join_columns(np.dtype(dtype)):
             return recorded_as_one(
