@@ -21,11 +21,18 @@ def test_the_first_devices_of_a_process_are_the_same_object_each_time():
     assert DeviceGroup.of(4).local_devices == (0, 1, 2, 3)
 
 
-def test_names_and_the_replica_make_no_difference():
-    named = DeviceGroup(2, ("one", "other"), replica=3)
+def test_names_make_no_difference():
+    named = DeviceGroup(2, ("one", "other"))
     assert named == DeviceGroup.of(2)
     assert hash(named) == hash(DeviceGroup.of(2))
     assert named != DeviceGroup.of(3)
+
+
+def test_operations_take_arrays_of_several_replicas():
+    first, other = (DeviceGroup(2, ("one", "other"), replica=replica) for replica in (0, 3))
+    assert first != other
+    assert first.joined(other) is first
+    assert other.joined(first) is other
 
 
 def test_a_process_has_the_devices_that_it_owns():

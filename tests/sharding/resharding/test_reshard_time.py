@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import ringlet
+from ringlet.sharding import Mesh, Sharding, shard
 from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.resharding.collective_record import Collective
 from ringlet.sharding.resharding.reshard_time import hops_of, timed
@@ -77,3 +79,15 @@ def test_where_speeds_are_not_known_there_are_no_times():
 def test_distances_are_links_between_chips():
     hops = hops_of(group())
     assert [hops[0][device] for device in ALL] == [0, 1, 1, 2]
+
+
+def test_arrays_of_another_replica_have_the_times_of_its_devices():
+    near_and_far = ringlet.tpu.DeviceAssignment(TOPOLOGY, [[[0, 0, 0, 0], [0, 0, 0, 1]], [[0, 0, 1, 0], [1, 1, 0, 0]]])
+
+    def seconds(replica):
+        sharding = Mesh({"x": 2}, assignment=near_and_far, replica=replica).sharding("x", None)
+        with ringlet.sharding.explain() as report:
+            shard(np.ones((64, 64)), sharding).reshard(Sharding.replicated(2))
+        return report.seconds
+
+    assert seconds(0) < seconds(1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class DeviceGroup:
     """Logical devices, numbered from 0, of one process (`member` is None) or of several.
 
-    Operands of one operation must be on equal groups, or on groups that :meth:`joined` merges. Names, replicas and the
-    mesh do not affect equality: they are only displayed. `owner` is the rank of the process that owns each device.
+    Operands of one operation must be on equal groups, or on groups that :meth:`joined` merges. Names and the mesh
+    do not affect equality: they are only displayed. `owner` is the rank of the process that owns each device.
     """
 
     num_devices: int
@@ -28,7 +28,7 @@ class DeviceGroup:
     member: Member | None = None
     owner: tuple[int, ...] = ()
     assignment: DeviceAssignment | None = None
-    replica: int = field(default=0, compare=False)
+    replica: int = 0
     mesh: Mesh | None = field(default=None, compare=False, repr=False)
 
     @classmethod
@@ -49,10 +49,12 @@ class DeviceGroup:
         """Return the group of an operation on arrays of both groups; None if such operations are not possible.
 
         Two groups of one process with equal numbers of devices have a common group: the one with topology positions, if
-        any.
+        any. Groups that differ in the replica only have the group of `self`.
         """
         if self == other:
             return other if self.mesh is None else self
+        if self == replace(other, replica=self.replica):
+            return self
         if self.num_devices != other.num_devices or self.member is not None or other.member is not None:
             return None
         if self.assignment is None:
