@@ -105,7 +105,7 @@ def _files(decision: Decision) -> Iterator[str]:
 
 
 def _names_of(node: Any) -> Iterator[Node]:
-    """Yield the nodes of file names that call no user functions and have a known number of elements."""
+    """Yield the nodes whose elements are file names, if they call no user functions and their number is known."""
     if reads_files(node):
         names = node.inputs[0]
         if not names.runs_user_code and names.cardinality >= 0:

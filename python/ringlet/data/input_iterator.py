@@ -22,7 +22,7 @@ class InputIterator(Iterator[Nest]):
         return next(self._iterator)
 
     def get_next(self, device: str | None = None) -> Nest:
-        """Return the next step."""
+        """Return the next step; at the end, raise OutOfRangeError. `device` is ignored."""
         try:
             return next(self._iterator)
         except StopIteration:

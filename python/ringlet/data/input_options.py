@@ -10,8 +10,6 @@ __all__ = ["InputOptions", "InputReplicationMode"]
 
 
 class _Fields(NamedTuple):
-    """The fields of InputOptions, as in TensorFlow."""
-
     experimental_fetch_to_device: bool = True
     experimental_replication_mode: InputReplicationMode = InputReplicationMode.PER_WORKER
     experimental_place_dataset_on_device: bool = False

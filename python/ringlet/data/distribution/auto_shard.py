@@ -93,7 +93,7 @@ def _not_found(reason: _NoFiles) -> NotFoundError:
 
 
 def reads_files(node: Node) -> bool:
-    """Return whether a node reads the files named by its input: a reader, or a flat_map or interleave over readers.
+    """Return whether a node is a file reader, or a flat_map or interleave whose function returns datasets of files.
 
     User functions may be called on an example. A function that raises is treated as if it read no files; the error
     occurs again when the dataset is read.
@@ -112,9 +112,9 @@ def _holds_reader(node: Node) -> bool:
 
 
 def _lists_what_to_open(node: Node) -> bool:
-    """Return whether TensorFlow shards a node's elements, each of which names a dataset to open, like file names.
+    """Return whether TensorFlow's policy FILE shards the elements of a node as if they were file names.
 
-    TensorFlow does so for the elements of a generator, and of a flat_map or interleave directly over arrays.
+    It does so for the elements of a generator, and of a flat_map or interleave directly over arrays.
     """
     if isinstance(node, GeneratorSource):
         return True
@@ -123,7 +123,7 @@ def _lists_what_to_open(node: Node) -> bool:
 
 
 def _by_file(node: Node, sharding: Sharding, is_opened: bool = False) -> Node:
-    """Insert a Shard before file readers; with `is_opened`, a dataset is opened for each element of this node."""
+    """Insert a Shard before file readers; `is_opened` means that a later node opens a dataset for each element."""
     kind = type(node).__name__
     if kind in _SEVERAL_INPUTS:
         return node.with_inputs(*[_by_file(source, sharding) for source in node.inputs])

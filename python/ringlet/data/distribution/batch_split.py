@@ -71,7 +71,7 @@ class BatchSplit(OneToOnePlan):
 
 
 def part_spec(spec: TensorSpec, total: int, count: int) -> PerReplicaSpec:
-    """Return the specs of `count` of `total` parts of a batch; sizes are known if the parts are equal."""
+    """Return the specs of `count` of `total` parts of a batch; numbers of rows are known if `total` divides evenly."""
     size = spec.shape[0] if spec.shape else None
     rows = None if size is None or size % total else size // total
     return PerReplicaSpec(*[spec.with_rows(rows)] * count)

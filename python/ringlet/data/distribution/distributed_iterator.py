@@ -101,7 +101,7 @@ class DistributedIterator(PipelineIterator):
 
 
 def _global_batches(plan: Plan) -> Graph | None:
-    """Return the dataset whose elements are the steps of all workers; None if steps are not single elements."""
+    """Return the dataset of global batches without a final prefetch; None if steps are not elements of one dataset."""
     from ringlet.data.operations.prefetch import Prefetch
 
     batches: Graph | None = getattr(plan, "global_batches", position_graph(plan))

@@ -73,7 +73,7 @@ class Decision:
 
     @property
     def facts(self) -> dict[str, str]:
-        """The choices as text, by name."""
+        """The policy with its reason, and `cut`, as text under the keys ``"policy"`` and ``"cut"``."""
         policy = "none" if self.policy is None else self.policy.name
         return {"policy": f"{policy} ({self.reason})", "cut": self.cut}
 
@@ -108,7 +108,7 @@ def _alone(share: Node, buffer_size: int, uneven: Uneven) -> tuple[Plan, str]:
 
 
 def _cut_whole(node: Node, place: InputPlacement, buffer_size: int, uneven: Uneven) -> tuple[Plan, str]:
-    """Return the plan in which every worker reads all global batches and keeps its replicas' rows."""
+    """Return a plan, and its description: every worker reads all global batches and keeps its replicas' rows."""
     total, workers = place.total, place.num_workers
     if uneven:
         cut = f"each global batch is cut into {total} shares that differ by at most one row"
@@ -124,7 +124,7 @@ def _cut_whole(node: Node, place: InputPlacement, buffer_size: int, uneven: Unev
 
 
 def _deal_share(node: Node, share: Node, place: InputPlacement, buffer_size: int, uneven: Uneven) -> tuple[Plan, str]:
-    """Return the plan in which every worker reads its own share and rebatches it for its replicas."""
+    """Return a plan, and its description: every worker reads its own share and rebatches it for its replicas."""
     if uneven and place.num_workers > 1 and place.sum_over_workers is None:
         raise InvalidArgumentError(
             "uneven='keep' requires sum_over_workers if workers read their own files or shards: the weights depend on "
@@ -160,7 +160,7 @@ def decide_per_replica(nodes: Sequence[Node], *, buffer_size: int = 1) -> Decisi
 
 
 def _buffered(node: Node, size: int) -> Node:
-    """Append a prefetch of `size` elements unless the dataset ends with a prefetch."""
+    """Append a prefetch of `size` elements, unless `size` is 0 or only nodes in `_CHEAP` follow an earlier prefetch."""
     last = node
     while type(last).__name__ in _CHEAP:
         last = last.inputs[0]
@@ -178,7 +178,7 @@ def batch_size_of(node: Node) -> int | None:
     """Return the size of a full batch of a dataset, or None if its graph does not determine it.
 
     It is the number of rows of all arrays if the specs determine it. Otherwise, it is the size of the last `batch` that
-    is followed only by operations that select or reorder whole elements.
+    is followed only by operations that select, reorder, concatenate or zip whole elements.
     """
     elements = known_spec(node)
     if elements is None:

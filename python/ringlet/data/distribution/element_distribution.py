@@ -32,9 +32,9 @@ class ElementDistribution:
     """A distribution plan: a step takes one element for each replica of a worker.
 
     `nodes` holds one node for all replicas, which take turns, or one node for each replica. The specs of `source`, the
-    user's dataset, determine how the end of data is handled. Without `may_pad`, the last elements are dropped if they
-    are too few for a step. With `steps_are_batches`, the parts of all workers in one step are the parts of one element
-    of `source`.
+    user's dataset, determine how the end of data is handled. Without `may_pad`, a single worker drops the last elements
+    if they are too few for a step. With `steps_are_batches`, the parts of all workers in one step are the parts of one
+    element of `source`.
     """
 
     nodes: tuple[Node, ...]
@@ -45,7 +45,7 @@ class ElementDistribution:
 
     @property
     def global_batches(self) -> Node | None:
-        """The dataset whose elements are the steps of all workers; None if steps are not single elements."""
+        """`source` if each step, over all workers, is one of its elements; otherwise None."""
         return self.source if self.steps_are_batches else None
 
     @property
@@ -93,8 +93,8 @@ class ElementDistribution:
 class ElementDistributionStream(InputStreams):
     """Stream of the steps of an `ElementDistribution`.
 
-    At the end of data, the last elements are dropped if they are too few for a step, unless the plan pads. A plan that
-    pads yields them, with arrays without rows for replicas without data, until no replica of any worker has data.
+    A single worker drops the last elements if they are too few for a step, unless the plan pads. Otherwise, they are
+    yielded, with arrays without rows for replicas without data, until no replica of any worker has data.
     """
 
     def __init__(self, plan: ElementDistribution, streams: list[Stream]) -> None:
@@ -111,7 +111,7 @@ class ElementDistributionStream(InputStreams):
         return regroup(self._parts(True), always_wrap=True)
 
     def _parts(self, is_padded: bool) -> list[Nest]:
-        """Return the elements of a step; pad them if `is_padded` or the plan pads."""
+        """Return the elements of a step, padded if several workers count elements, `is_padded`, or the plan pads."""
         if self._is_closed:
             raise StopIteration
         try:
@@ -148,8 +148,8 @@ class ElementDistributionStream(InputStreams):
 def empty_part(node: Node, present: Nest) -> Nest:
     """Return an element with zero rows; other unknown dimensions also become zero.
 
-    `present` is an element of another replica. Empty arrays of other libraries are slices of arrays of `present`; if
-    the specs are unknown, this applies to all empty arrays.
+    `present` is an element of another replica or an earlier step, or None. Empty arrays of other libraries are
+    slices of arrays of `present`; if the specs are unknown, this applies to all empty arrays.
     """
     specs = known_spec(node)
     if specs is None:

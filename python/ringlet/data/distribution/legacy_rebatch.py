@@ -75,7 +75,7 @@ class LegacyRebatch(ElementTransform):
 
 
 class PartElements(InputStream):
-    """Stream that yields the parts of its input's batches."""
+    """Stream that yields the kept parts of each batch of its input."""
 
     SAVED = ("part",)
     _batch: Nest | None = None

@@ -1,4 +1,4 @@
-"""Distribution to the hosts of one process, such as a TPU slice, with one input pipeline for each host."""
+"""Input pipelines for the hosts of a TPU slice, all simulated by one process: one pipeline for each host."""
 
 from __future__ import annotations
 

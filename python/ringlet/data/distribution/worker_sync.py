@@ -50,7 +50,7 @@ class WorkerSync:
         self.counts = counts
 
     def agree(self, element: Nest, has_one: bool) -> None:
-        """At the first step, raise an error on all workers if their elements differ in `kind_of_element`."""
+        """At the first step, raise an error on all workers if `kind_of_element` differs; set `counts` if any does."""
         if self._has_agreed:
             return
         kind = kind_of_element(element) if has_one else None

@@ -42,7 +42,7 @@ def cut(leaf: Any, rows: slice) -> Any:
 
 
 def join_rows(arrays: Sequence[Any]) -> Any:
-    """Concatenate the rows of arrays of one library; NumPy results are read-only."""
+    """Concatenate the rows of arrays of one library; None for a None component. NumPy results are read-only."""
     if arrays[0] is None:
         return None
     kind = common_kind(arrays, "batch")

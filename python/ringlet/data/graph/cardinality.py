@@ -12,5 +12,5 @@ UNKNOWN_CARDINALITY: Final = -2
 
 
 def cardinality_text(cardinality: int) -> str:
-    """Return a cardinality for the table of a dataset in a notebook."""
+    """Return a cardinality as text: a number, ``infinite`` or ``unknown``."""
     return {INFINITE_CARDINALITY: "infinite", UNKNOWN_CARDINALITY: "unknown"}.get(cardinality, str(cardinality))

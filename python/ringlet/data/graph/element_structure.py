@@ -73,7 +73,7 @@ def _as_nest(value: Nest) -> Nest:
 def detached(element: Nest, given: Nest = ()) -> Nest:
     """Copy the arrays of an element that user code can still write to, such as a reused buffer.
 
-    `given` is the argument of the function; views of its arrays are not copied.
+    `given` is the argument of the user function; views of its arrays are not copied.
     """
     kind = type(element)
     if kind is np.ndarray:
@@ -118,7 +118,7 @@ def _holds_memory_of(nest: Nest, owner: Array) -> bool:
 
 
 def as_leaf(value: Any) -> Any:
-    """Convert a leaf to a read-only array or a NumPy scalar; text and arrays of other libraries are unchanged."""
+    """Convert a leaf to a read-only array or a scalar; text, None, datasets and other libraries' arrays stay as is."""
     if isinstance(value, LEAF_TYPES):
         return value
     kind = kind_of(value)

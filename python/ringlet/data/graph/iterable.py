@@ -36,7 +36,7 @@ def iterable_source(iterable: Any) -> IterableSource:
 
 
 def _is_columns(iterable: Any) -> bool:
-    """Return whether a list holds columns, such as (x, y): arrays of equal length but different ranks."""
+    """Return whether a list holds columns, as in (x, y): arrays of equal length but different numbers of dimensions."""
     if not isinstance(iterable, (tuple, list)) or not all(getattr(each, "shape", ()) for each in iterable):
         return False
     return len({each.shape[0] for each in iterable}) == 1 and len({len(each.shape) for each in iterable}) > 1

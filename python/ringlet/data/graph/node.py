@@ -238,7 +238,8 @@ class Node(ABC):
     def settings(self) -> dict[str, Any]:
         """The fields that are plain values, in order.
 
-        A state is restored only if these fields are equal. Numbers of threads and names are omitted.
+        A state is restored only if these fields are equal. `name`, `runs`, `num_parallel_calls` and
+        `deterministic` are omitted.
         """
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in _NO_SETTINGS}
         return {name: value for name, value in values.items() if _is_plain(value)}

@@ -21,7 +21,7 @@ _DATASET = "a dataset"
 
 
 def stack(elements: list[Nest]) -> Nest:
-    """Stack elements along a new first dimension, in read-only arrays; None stays None."""
+    """Stack elements along a new first dimension; NumPy results are read-only, None stays None."""
     types = set(map(type, elements))
     if all(kind is np.ndarray or issubclass(kind, LEAF_TYPES) for kind in types):
         return _stack_leaves(elements, elements[0], 0)

@@ -54,7 +54,7 @@ class Column(Protocol):
         ...
 
     def rows(self, rows: Rows) -> Any:
-        """Return rows as one read-only array."""
+        """Return rows as one array, which is read-only if it is a NumPy array."""
         ...
 
 

@@ -50,8 +50,6 @@ def other_process(process: int) -> FailedPreconditionError:
 
 
 class _Call:
-    """An item and the result of its call."""
-
     __slots__ = ("context", "error", "is_done", "item", "result")
 
     def __init__(self, item: Any) -> None:
@@ -89,7 +87,7 @@ class _ThreadPool:
         self.stall_seconds = stall_seconds()
 
     def put(self, call: _Call) -> None:
-        """Submit a call; start a thread if none is idle."""
+        """Submit a call; start a thread if none is idle and fewer than `num_threads` exist."""
         with self.lock:
             self._waiting.append(call)
             if self._num_idle < len(self._waiting) and len(self._threads) < self._num_threads:
@@ -136,11 +134,11 @@ class _ThreadPool:
 
 
 class ThreadMap(Generic[T, R]):
-    """Pool of threads that call a function; at most `num_calls` calls are pending.
+    """Pool of up to `num_calls` threads that call a function; the caller must not `put` an item if `is_full`.
 
     Threads start on demand. They stop at `close`, when the object is deleted, and at the exit of the interpreter. The
-    function runs in the context (`contextvars`) of the caller of `put`. Results are yielded in the order of the items
-    or of completion.
+    function runs in the context (`contextvars`) of the caller of `put`. `take` returns results in the order of the
+    items or, unless `is_ordered`, of completion.
     """
 
     def __init__(

@@ -95,7 +95,7 @@ class Batch(ElementTransform):
 
     @property
     def element_spec(self) -> Nest:
-        """The specs of the input with one more dimension; its size is known if every batch is full."""
+        """The specs of the input with one more dimension, whose size is known only with `drop_remainder`."""
         size = self.batch_size if self.drop_remainder else None
         return map_structure(lambda spec: spec.with_batch(size), self.input.element_spec)
 

@@ -91,7 +91,7 @@ def bucket_by_sequence_length(  # noqa: PLR0917 - the arguments are TensorFlow's
 
 @dataclass(frozen=True, eq=False)
 class _Buckets:
-    """The functions passed to `group_by_window`."""
+    """Key, window size and reduction function of the underlying `group_by_window`."""
 
     source: Dataset
     length_func: Callable[..., Any]
@@ -110,7 +110,7 @@ class _Buckets:
         return self.sizes[int(key)]
 
     def reduce(self, key: Any, window: Dataset) -> Dataset:
-        """Return a dataset with the window as its only batch."""
+        """Return a dataset of one batch, the window; an empty dataset if it is short and `drop_remainder` is set."""
         if self.padding is None:
             return window.batch(self.sizes[key], self.drop_remainder)
         shapes, values = self.padding

@@ -66,7 +66,7 @@ def choose_from_datasets(
 
 
 def nodes_of(datasets: Sequence[Dataset]) -> tuple[Node, ...]:
-    """Return the nodes of datasets; raise TypeError if their elements are known to be incompatible."""
+    """Return the last node of each dataset; raise an error if elements are known to be incompatible."""
     found = [node_of(dataset) for dataset in datasets]
     if not found:
         raise ValueError("datasets must not be empty. Pass at least one dataset.")
@@ -113,7 +113,7 @@ class Choose(Node):
 
 
 class ChooseElements(InputStreams):
-    """Stream of elements of several inputs; the first input yields the index of the dataset for each element."""
+    """Stream of elements of several inputs; the first yields, for each element, the index of one of the others."""
 
     def __init__(self, sources: Sequence[Stream], stops: bool) -> None:
         super().__init__(sources)

@@ -52,7 +52,7 @@ def fingerprint(self: Dataset) -> np.uint64:
 
 
 class _Digest:
-    """Hash of a sequence of values; each value is prefixed with the name of its type."""
+    """Hash of a node and of all values it refers to; each is hashed with its type and length."""
 
     def __init__(self, root: Node) -> None:
         self._root = root

@@ -76,7 +76,7 @@ class FlatMap(ElementTransform):
 
     @cached_property
     def element_spec(self) -> Nest:
-        """The specs of the inner dataset; sizes that depend on unknown sizes of the input are unknown."""
+        """The common specs of the inner datasets; sizes that depend on unknown sizes of the input are unknown."""
         spec = self._common_spec()
         outer = self.input.element_spec
         if all(leaf.is_fully_defined for leaf in flatten(outer)[0]):

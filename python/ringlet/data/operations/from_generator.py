@@ -220,7 +220,7 @@ def _converted(value: Any, spec: Any, where: str) -> Any:
 
 
 def _cast(leaf: Any, spec: TensorSpec) -> Any:
-    """Return a new read-only array, scalar or text with the dtype of the spec."""
+    """Return a copy of a leaf with the dtype of the spec; text for a text dtype is returned unchanged."""
     if kind_of(leaf) is not None:
         return in_kind_of(leaf, np.asarray(_cast(as_ndarray(leaf), spec)), is_own=True)
     kind = getattr(leaf, "dtype", np.dtype(object)).kind

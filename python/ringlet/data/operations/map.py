@@ -166,7 +166,7 @@ class MapElements(MappedStream[tuple[int, Nest]]):
 
 
 class _Numbered:
-    """A user function that is called with pairs of a number and an element."""
+    """Wrapper of a user function that takes pairs: the number of an element, for errors, and the element."""
 
     def __init__(self, function: Callable[..., Nest]) -> None:
         self._function = function

@@ -110,7 +110,7 @@ class PaddedBatch(ElementTransform):
 
     @cached_property
     def element_spec(self) -> Nest:
-        """The padded shapes with one more dimension; its size is known if every batch is full."""
+        """The padded shapes with one more dimension, whose size is known only with `drop_remainder`."""
         size = self.batch_size if self.drop_remainder else None
         specs = [TensorSpec(part.shape, part.spec.dtype).with_batch(size) for part in self.padding.components]
         return unflatten(self.padding.structure, specs)
@@ -126,7 +126,7 @@ class PaddedBatch(ElementTransform):
 
 
 class _Padded:
-    """Padding that is determined by the first element, for elements computed by user functions."""
+    """Function that pads and stacks elements; the first determines the padding if user functions compute them."""
 
     def __init__(self, node: PaddedBatch) -> None:
         self._node = node

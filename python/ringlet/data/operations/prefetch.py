@@ -95,7 +95,7 @@ _END = object()
 
 
 class _Channel:
-    """State shared by thread and stream; the thread does not reference the stream, so that it can be collected."""
+    """State of the thread and PrefetchElements, which the thread does not reference, so that it can be collected."""
 
     def __init__(self, stream: Stream, size: int) -> None:
         self.stream = stream
@@ -113,7 +113,7 @@ class _Channel:
         self._stall_seconds = stall_seconds()
 
     def take(self) -> object:
-        """Return the next element; start a thread if no thread is running."""
+        """Return the next element, a `_Failed` or `_END`; if none is ready, start the thread unless it is running."""
         if os.getpid() != self._process:
             raise other_process(self._process)
         with self._changed:
@@ -202,7 +202,7 @@ class _Channel:
             self.stream.close()
 
     def shut(self, timeout_seconds: float | None) -> None:
-        """Stop the thread; the stream is closed here or in the thread, whichever finishes last."""
+        """Stop the thread, which then closes the stream; without a thread, close the stream here."""
         if os.getpid() != self._process:
             return  # a forked child process has no thread, and its copy of the lock may stay locked
         with self._changed:

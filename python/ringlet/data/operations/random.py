@@ -1,4 +1,4 @@
-"""Dataset.random: infinite random integers, and weighted random positions."""
+"""Dataset.random: infinite random integers, and random indices with given weights."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Seeded:
         return choice
 
     def generator(self, context: IterationContext, changes: bool) -> np.random.Generator:
-        """Return the generator of an iteration; if `changes`, the numbers differ between iterations."""
+        """Return the generator of an iteration; if `changes`, the numbers differ between iterations and rounds."""
         entropy, number = self._choice(context)
         key = (number, *context.rounds) if changes else ()
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy, spawn_key=key)))
@@ -76,7 +76,7 @@ class Seeded:
 
 @dataclass(frozen=True, eq=False)
 class RandomNumbers(Seeded, Node):
-    """Node that yields random int64: positions drawn by weights; without weights, numbers below ``2**32``."""
+    """Node that yields random int64: indices of `weights`, drawn in proportion to them, or numbers below ``2**32``."""
 
     weights: Sequence[float] | None
     entropy: Any

@@ -69,7 +69,7 @@ class Repeat(Transformation):
 
     @property
     def rounds(self) -> int:
-        """Number of times to open the input; zero if the input is empty."""
+        """Number of times to open the input, -1 for infinitely often; zero if the input is known to be empty."""
         return 0 if self.cardinality == 0 else self.count
 
     def open_rows(self, context: IterationContext) -> RowStream:

@@ -55,7 +55,7 @@ class CountedRows(InputRows):
 
 
 class CountedElements(InputStream):
-    """Base class of streams that count down `_left` elements of the input."""
+    """Base class of streams over the input; `_left` is the number of elements that are still to be taken or skipped."""
 
     SAVED = ("left",)
 

@@ -77,7 +77,7 @@ def snapshot(  # noqa: PLR0917 - the arguments are TensorFlow's
 
 @dataclass(frozen=True, eq=False)
 class Snapshot(ElementTransform):
-    """Node that saves the elements of its input in a folder in the first iteration."""
+    """Node that saves the elements of its input in a folder in the first iteration, and then loads them."""
 
     path: str
     level: int

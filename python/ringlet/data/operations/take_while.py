@@ -46,7 +46,7 @@ def take_while(self: Dataset, predicate: Callable[..., Any], name: str | None = 
 
 @dataclass(frozen=True, eq=False)
 class TakeWhile(Filter):
-    """Node that ends at the first element for which a predicate is false."""
+    """Node that yields the elements before the first element for which a predicate is false."""
 
     def open_elements(self, context: IterationContext) -> Stream:
         return TakeWhileElements(self, context)

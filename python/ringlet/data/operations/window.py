@@ -119,7 +119,7 @@ class Window(ElementTransform):
         return unflatten(shape, map(self._of_column, zip(*rows, strict=True)))
 
     def of_arrays(self, arrays: Nest) -> Nest:
-        """Return a window of arrays with a row for each element."""
+        """Return a window whose elements are the rows of arrays, as a nest of datasets."""
         leaf_shape = flatten(0)[1]
 
         def dataset(array: Any) -> Dataset | None:

@@ -161,7 +161,7 @@ class DecompressedStream(ByteStream):
         )
 
     def skip(self, count: int) -> None:
-        """Decompress and discard `count` bytes, which must exist in the file."""
+        """Decompress and discard `count` bytes, or all remaining bytes if there are fewer."""
         scratch = memoryview(bytearray(min(count, _INPUT_BYTES)))
         while count > 0:
             made = self.read_into(scratch[: min(count, len(scratch))])

@@ -145,7 +145,7 @@ def csv_node(
 
 
 def dialect(field_delim: str, use_quote_delim: bool, header: bool) -> Dialect:
-    """Return the dialect of CSV files."""
+    """Return the dialect; raise InvalidArgumentError if `field_delim` is invalid."""
     delimiter = _text(field_delim)
     if len(delimiter) != 1 or delimiter in b'"\r\n':
         raise InvalidArgumentError(
@@ -256,7 +256,7 @@ class CsvFields(ElementTransform):
 
 
 def _number(text: bytes, dtype: np.dtype[Any]) -> Any:
-    """Parse text as a number of a dtype; return None if it is not a number."""
+    """Parse text as a number of a dtype; return None if it is not a number or does not fit."""
     if b"_" in text:  # a digit separator in Python, but not in CSV files
         return None
     if dtype.kind == "f":

@@ -27,7 +27,7 @@ def buffer_bytes(buffer_size: Any) -> int:
 class FileBlocks(ABC):
     """Base class of readers of one file, block by block.
 
-    `offset` is the start of the next block, in the unit of the file: decompressed bytes or rows.
+    `offset` is the start of the block that `next_block` returned last, in decompressed bytes, records or rows.
     """
 
     offset: int
@@ -71,11 +71,11 @@ class BlockBuffer:
 
     @property
     def offset(self) -> int:
-        """Offset in the file of the first valid byte of the buffer."""
+        """Offset of the first valid byte of the buffer in the decompressed file."""
         return self._stream.offset - len(self)
 
     def fill(self) -> DataLossError | None:
-        """Move the valid bytes to the front, and fill the rest of the buffer; return an error if data is damaged."""
+        """Move the valid bytes to the front, and read once into the rest; return an error if data is damaged."""
         kept = len(self)
         if self.begin:
             self.data[:kept] = self.data[self.begin : self.end]

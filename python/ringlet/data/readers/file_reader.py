@@ -77,7 +77,7 @@ class FileReader(ElementTransform):
 
     @cached_property
     def example(self) -> Nest:
-        """The first element of the first nonempty file, read separately, so that functions of `map` can parse it."""
+        """The first element of the first nonempty file, of at most 16 files; ``b""`` if there is none."""
         for name in self._first_names():
             try:
                 blocks = self.open_file(text_name(name))
@@ -218,7 +218,7 @@ class FileElements(InputStream):
         return False
 
     def _fill(self, turn: _Turn) -> bool:
-        """Read the next block of a file unless elements are left; at the end of the file, advance and return False."""
+        """Open the next file or read a block if `turn` has no elements; if there are none, advance and return False."""
         if length_hint(turn.elements):
             return True
         if turn.blocks is None and not (self._has_names and self._open_next(turn)):

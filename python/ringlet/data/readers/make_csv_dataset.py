@@ -239,7 +239,7 @@ def _good_rows(
 
 
 def _default(values: list[bytes], na_value: str) -> Any:
-    """Return a zero of the narrowest dtype that holds all values; an empty string if none does."""
+    """Return the default of a column: a zero of the narrowest dtype that holds all nonempty values, or empty text."""
     texts = [value for value in values if value not in (b"", na_value.encode())]
     for dtype, holds in _INFERRED if texts else []:
         if all(holds(value) for value in texts):

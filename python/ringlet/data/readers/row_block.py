@@ -64,7 +64,7 @@ class RowIterator(Iterator[Any]):
 
 
 def join_rows(pieces: list[Columns]) -> Columns:
-    """Concatenate rows, in read-only arrays; a single piece is not copied."""
+    """Concatenate rows in read-only arrays; lists become matrix rows. Other columns of one piece are not copied."""
     names = pieces[0].keys()
     for piece in pieces:
         if piece.keys() != names:

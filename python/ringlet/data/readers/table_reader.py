@@ -44,7 +44,7 @@ class TableReader(FileReader):
 
     @cached_property
     def _first_block(self) -> RowBlock:
-        """Return the first block of the first nonempty file, or of the first file."""
+        """The first block of the first nonempty file; if there is none, a block without rows of the first file."""
         first: RowBlock | None = None
         for name in self._first_names():
             blocks = self.open_file(text_name(name))
@@ -61,7 +61,7 @@ class TableReader(FileReader):
 
     @cached_property
     def element_spec(self) -> Nest:
-        """The specs of the columns of the first file; lists have unknown lengths."""
+        """The specs of the columns in the first rows read; lists have unknown lengths."""
         return {name: _column_spec(column) for name, column in self._first_block.columns.items()}
 
     @cached_property

@@ -147,7 +147,7 @@ class RecordBlocks(FileBlocks):
         return DataLossError(text, self._name, offset)
 
     def _end(self, wanted: int) -> Exception:
-        """Return the error for a file that ends here; StopIteration if the file is complete."""
+        """Return the error for a file that ends here; StopIteration if less than a record header is left."""
         left = len(self._buffer)
         if left >= _HEADER_BYTES:
             return self._truncated(wanted)

@@ -34,14 +34,14 @@ def saved(opened: PipelineHandle) -> State:
 
 
 def batches_read(opened: PipelineHandle, batches: Graph | None, num_steps: int) -> State:
-    """Return the entries of a state from which a different number of workers can continue after `num_steps`."""
+    """Return the entries of a state from which a different number of workers can continue; none without `batches`."""
     if batches is None or num_steps < 0:
         return {}
     return {"batches": fingerprint(batches), "choices": opened.context.get_state(batches), "num_steps": num_steps}
 
 
 def restored(opened: PipelineHandle, state: State, batches: Graph | None = None) -> PipelineHandle:
-    """Close a pipeline, and reopen its graph at a saved state.
+    """Close a pipeline, and return a new pipeline of its graph that continues at a saved state.
 
     If each step is one element of the dataset `batches`, a state from a different number of workers is accepted; the
     elements before the position are then computed again.

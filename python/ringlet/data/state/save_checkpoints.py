@@ -66,7 +66,7 @@ class SaveCheckpoints:
         return True
 
     def write(self, state: State) -> None:
-        """Write the next checkpoint, and delete the oldest checkpoints."""
+        """Write the next checkpoint, and delete the oldest checkpoints beyond `max_to_keep`."""
         numbers = self._numbers()
         numbers.append(numbers[-1] + 1 if numbers else 1)
         Path(self._prefix).parent.mkdir(parents=True, exist_ok=True)

@@ -102,7 +102,7 @@ class SavedDatasetWriter:
         return sum(writer.count for writer in self._shards.values())
 
     def progress(self) -> State:
-        """Flush all elements to disk; return the run and the size of each shard."""
+        """Flush all elements to disk; return the run, the specs, and the size and number of elements of each shard."""
         return {
             "run": self._run.name,
             "spec": spec_text(self.spec),

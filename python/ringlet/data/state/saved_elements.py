@@ -136,7 +136,7 @@ def _saved_leaf(leaf: Any) -> Any:
 
 
 def _saved_object(leaf: Any) -> State | None:
-    """Return the state of a dataset or an Optional; None for other leaves."""
+    """Return the state of an Optional or a dataset; None for other leaves, and for datasets that cannot be saved."""
     if is_optional(leaf):
         value = [leaf.get_value()] if leaf.has_value() else []
         return {"optional": save_elements(value), "spec": spec_text(leaf.element_spec)}

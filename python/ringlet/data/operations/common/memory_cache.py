@@ -19,7 +19,7 @@ from ringlet.data.graph.table import Rows, row_count, row_numbers
 
 
 class Store:
-    """The elements of a complete iteration, and the beginning of its input."""
+    """The elements of a complete iteration (`kept`; None before there is one), and the beginning of its input."""
 
     def __init__(self) -> None:
         self.kept: Any = None  # a list of elements, or row numbers
@@ -65,7 +65,7 @@ class CachedElements(Stream):
         self._go_to(context.chosen(cache))
 
     def _go_to(self, begun: State | None) -> None:
-        """Read the store if it has the elements of `begun`; otherwise compute them, starting from `begun`."""
+        """Read the store if it has an iteration with the beginning `begun` (None: any); otherwise compute elements."""
         self._is_closed = False
         # A restored iteration may need elements that differ from the stored elements.
         self._replaces = begun is not None
@@ -122,7 +122,7 @@ class CachedElements(Stream):
             self._input.close()
 
     def get_state(self) -> State:
-        """Return the position and the state of the input: its beginning, or its current state if nothing is stored."""
+        """Return the position, and the beginning of the input, or its current state if an element has failed."""
         if self._is_closed:
             return {"at": None, "begun": None, "keeps": False}
         begun = self._begun
@@ -148,7 +148,7 @@ class CachedRows(RowStream):
         self._go_to(context.chosen(cache))
 
     def _go_to(self, begun: State | None) -> None:
-        """Read the store if it has the row numbers of `begun`; otherwise compute them, starting from `begun`."""
+        """Read the store if it has an iteration with the beginning `begun` (None: any); otherwise compute rows."""
         self._replaces = begun is not None
         self._parts: list[Any] = []
         self._kept: Any = None  # None while row numbers are computed

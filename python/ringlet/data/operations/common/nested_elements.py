@@ -48,7 +48,7 @@ class DatasetFunction(UserFunction):
         return node
 
     def open(self, number: int, element: Nest, context: IterationContext) -> PipelineHandle:
-        """Open the dataset of an element."""
+        """Call the function for an element, and open the dataset that it returns."""
         node = self.node(self(number, *spread(element)), number)
         # Each element has its own round: a shuffle created outside of the function has a different order for each
         # element.
@@ -80,11 +80,11 @@ class Slot:
         self._is_over = True
 
     def is_filled(self, count: int) -> bool:
-        """Return whether the next `count` elements, or all remaining elements, are ready."""
+        """Return whether the next `count` elements, all remaining elements, or an exception are ready."""
         return self._is_over or self.failure is not None or len(self.ready) >= count
 
     def fill(self, count: int) -> None:
-        """Read until `count` elements are ready; stop at the end or at an exception, which is raised in order."""
+        """Read until `count` elements are ready; stop at the end, or at an exception, which is stored in `failure`."""
         if self.is_filled(count):
             return
         try:
@@ -183,7 +183,7 @@ class NestedElements(InputStream):
         raise StopIteration
 
     def _next_slot(self, at: int) -> Slot | None:
-        """Return a new slot with the next outer element or its exception; None at the end."""
+        """Return a new slot, stored at index `at`, with the next outer element or its exception; None at the end."""
         if self._is_input_over:
             return None
         slot = Slot(self._count, None, self._function, self._context)

@@ -105,7 +105,7 @@ class Padding:
         return cls(structure, tuple(parts))
 
     def batch(self, elements: list[Nest]) -> Nest:
-        """Stack padded elements along a new first dimension, in read-only arrays."""
+        """Pad elements and stack them along a new first dimension; NumPy results are read-only."""
         rows = [_leaves_of(self.structure, element) for element in elements]
         names = [f"component {at}" for at in range(len(self.components))]
         columns = zip(*rows, strict=True)
@@ -175,7 +175,7 @@ def _value(given: Any, spec: TensorSpec) -> Any:
 
 
 def _holds(dtype: np.dtype[Any], number: Any) -> bool:
-    """Return whether a dtype can represent a Python number without a change of kind."""
+    """Return whether a dtype accepts a Python number: not a float for an integer dtype; a bool only for bool."""
     kind = np.asarray(number).dtype.kind
     if dtype.kind == "V":
         return kind in "if"  # a dtype of ml_dtypes, such as bfloat16

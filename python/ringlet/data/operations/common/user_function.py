@@ -56,7 +56,7 @@ class UserFunction:
 
 
 def as_bool(answer: Any, where: str) -> bool:
-    """Convert the result of a predicate to a bool; raise an error unless it is a bool or an array of one bool."""
+    """Convert the result of a predicate to a bool; raise an error unless it is a bool or a 0-d bool array."""
     if isinstance(answer, (bool, np.bool_)):
         return bool(answer)
     if isinstance(answer, np.ndarray) or kind_of(answer) is not None:
