@@ -141,7 +141,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
     # --- shutdown -----------------------------------------------------------------------------------------------------
 
     def shutdown(self) -> None:
-        """Finish the running operations and leave the group. A second call has no effect."""
+        """Leave the group once its operations have finished; after the time-out, abort them. Idempotent."""
         self._leave(self._seconds)
 
     def _leave(self, seconds: float) -> None:
@@ -156,7 +156,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
         self._member._close(0 if has_failed else seconds)
 
     def abort(self) -> None:
-        """End all operations of all ranks with an error."""
+        """End all operations of this group on all ranks with an error."""
         self._abort("called abort()")
 
     def _abort(self, reason: str) -> None:

@@ -258,7 +258,7 @@ class CollectiveCalls:
         opts: Any = None,
         timeout: Any = None,
     ) -> RingletWork:
-        """Send block d of each rank's tensor to rank d; blocks are rows of the first dimension."""
+        """Send block d of each rank's tensor to rank d; a block is a range of rows (indices of the first dimension)."""
         (checked_output, checked_input) = checked([output, tensor], "all_to_all")
         _check_dtypes("all_to_all", [checked_output, checked_input])
         sent = self._counts("input_split_sizes", checked_input, input_sizes)
@@ -315,7 +315,7 @@ class CollectiveCalls:
         return root
 
     def _parts(self, call: str, what: str, lists: Any, tensor: Any, root: int | None = None) -> list[Any]:
-        """Return the tensors for all ranks, which torch passes in a nested list; empty on ranks other than the root."""
+        """Return one tensor for each rank, which torch may pass in a nested list; with `root`, none on other ranks."""
         if root not in (None, self._rank):
             if lists:
                 raise InvalidArgumentError(f"{call} got {what} on rank {self._rank}: pass them on the root, {root}.")
@@ -352,7 +352,7 @@ class CollectiveCalls:
             )
 
     def _counts(self, name: str, tensor: Any, sizes: Sequence[int] | None) -> list[int]:
-        """Return the number of elements of each rank's block."""
+        """Return the number of array items in each rank's block; without `sizes`, blocks are equal."""
         rows = tensor.shape[0] if tensor.dim() else 1
         if not sizes:
             if rows % self._size:

@@ -25,7 +25,8 @@ __all__ = ["Ranks", "exchange", "join"]
 class Ranks(NamedTuple):
     """The processes of a group, by rank, and a random secret of rank 0.
 
-    Over several hosts, `place` is the placement of this process, and `processes` are the MPI ranks of all processes.
+    Over several hosts, `place` is the placement of this process, and `processes` are the MPI ranks of all processes;
+    on one host, both are None.
     """
 
     identities: list[ProcessIdentity]
@@ -35,7 +36,7 @@ class Ranks(NamedTuple):
 
 
 def set_torch_variables(environ: MutableMapping[str, str]) -> None:
-    """Set torch's variables, such as RANK, in a process of an MPI job on several hosts, unless they are set.
+    """Set torch's variables, such as WORLD_SIZE, in a process of an MPI job on several hosts, unless RANK is set.
 
     ``env://`` also requires MASTER_ADDR and MASTER_PORT, which `ringlet run --hosts` sets.
     """

@@ -123,7 +123,7 @@ class _Memory:
 
 
 def as_array(tensor: Any, as_bytes: bool = False) -> Array:
-    """View a contiguous tensor as a flat array, of uint8 if collectives do not support its dtype."""
+    """View a contiguous tensor as a flat array, of uint8 if `as_bytes` or if NumPy and ml_dtypes lack its dtype."""
     if not as_bytes and (ml_dtype := _ML_DTYPES.get(tensor.dtype)) is not None:
         return np.asarray(_Memory(tensor, tensor.numel(), f"u{ml_dtype.itemsize}")).view(ml_dtype)
     kind, width = (_BYTES, tensor.element_size()) if as_bytes else _numpy_kind(tensor.dtype)
@@ -202,7 +202,7 @@ class Reduction:
         return tensor.resolve_conj().resolve_neg().contiguous()
 
     def finish(self, result: Any, out: Any) -> None:
-        """Store a combined tensor in `out`, which may be the same tensor."""
+        """Store a combined tensor in `out`, which may be the same tensor; a mean of integers is divided first."""
         if self._divisor:
             array = as_array(result)
             array //= self._divisor

@@ -55,7 +55,7 @@ class RingletWork(torch.distributed.Work):  # type: ignore[misc]
         self._withdraw = withdraw  # fails a waiting receive; returns False if its message is arriving
 
     def wait(self, timeout: timedelta | None = None) -> bool:
-        """Wait until the operation is done; raise its error."""
+        """Wait until the operation is done and return True; raise its error, or DistBackendError after the time-out."""
         seconds = timeout.total_seconds() if timeout is not None and timeout > timedelta(0) else self.seconds
         try:
             self._done.result(seconds)
@@ -84,11 +84,11 @@ class RingletWork(torch.distributed.Work):  # type: ignore[misc]
         return self._done.done() and self._done.exception() is None
 
     def exception(self) -> BaseException | None:
-        """Return the error of a failed operation."""
+        """Return the error of a failed operation; None if it is running or has succeeded."""
         return self._done.exception() if self._done.done() else None
 
     def result(self) -> list[Any]:
-        """Return the outputs of a finished operation."""
+        """Wait until the operation is done, and return its outputs."""
         self.wait()
         return list(self._results)
 

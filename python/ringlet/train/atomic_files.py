@@ -64,7 +64,7 @@ def _with_target(error: OSError, number: int, folder: str, target: str) -> OSErr
 
 
 def _flush(path: str, permissions: int | None = None) -> None:
-    """Flush a file, or a folder's entries, to disk."""
+    """Flush a file, or a folder's entries, to disk; set `permissions` before that if they are given."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         if permissions is not None:
@@ -110,7 +110,7 @@ def _staging(folder: str) -> Iterator[str]:
 
 
 def _try_lock(path: str) -> int | None:
-    """Return a descriptor that holds the folder's lock; -1 if locking is impossible, None if the lock is taken."""
+    """Lock a folder and return its descriptor; -1 if locking is impossible, None if it is locked or does not exist."""
     if fcntl is None:
         return -1
     try:

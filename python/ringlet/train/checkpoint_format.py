@@ -16,7 +16,7 @@ FORMAT = "ringlet checkpoint 1"
 
 
 def checksum_of(texts: Mapping[str, str], shapes: Mapping[str, tuple[str, Sequence[int]]]) -> str:
-    """Return the checksum of a file without the bytes of its tensors.
+    """Return the checksum of a file's metadata and of the names, dtypes and shapes of its tensors.
 
     The entry ``checksum`` of the metadata is ignored; `shapes` maps the name of each tensor to its dtype and shape in
     the file.

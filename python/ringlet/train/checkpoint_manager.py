@@ -283,7 +283,7 @@ class CheckpointManager:
         self._timestamps = dict(sorted(every.items(), key=lambda item: (item[0] == self._latest, item[1])))
 
     def _sweep(self) -> list[str]:
-        """Drop the checkpoints beyond `max_to_keep` from the state and return their paths."""
+        """Drop the oldest checkpoints beyond `max_to_keep` from the state; return those not kept permanently."""
         removed: list[str] = []
         while self._max_to_keep and len(self._timestamps) > self._max_to_keep:
             path = next(iter(self._timestamps))
@@ -371,7 +371,7 @@ class CheckpointManager:
 
 
 class _Writer(threading.Thread):
-    """Writes a file; logs an error, because the program may exit before a call to `join_or_raise` raises it."""
+    """Thread that writes a file; it logs an error, because the program may exit before `join_or_raise` raises it."""
 
     def __init__(self, path: str, write: Callable[[], Any]) -> None:
         super().__init__(name="ringlet-save", daemon=False)

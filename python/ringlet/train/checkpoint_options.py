@@ -82,7 +82,7 @@ class CheckpointOptions:
 
 
 def writes(options: CheckpointOptions | None) -> bool:
-    """Return whether this process writes the file."""
+    """Return whether this process writes: `is_chief` of the options, the strategy's choice, or True without either."""
     if options is not None and options.is_chief is not None:
         return options.is_chief
     workers = current_workers()

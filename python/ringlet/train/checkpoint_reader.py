@@ -109,7 +109,7 @@ class CheckpointFile:
     # --- tensors ------------------------------------------------------------------------------------------------------
 
     def read_into(self, entry: Entry, array: Array) -> None:
-        """Read a tensor into a contiguous array of its shape and dtype, in native byte order, and verify its checksum.
+        """Read a tensor into a contiguous little-endian array of its shape and dtype, and verify its checksum.
 
         After a CheckpointCorruptError the contents of the array are undefined.
         """

@@ -53,7 +53,7 @@ def kind_of_node(node: Node) -> Kind:
 
 
 def children_of_node(node: Node, kind: Kind) -> list[tuple[Any, Node]]:
-    """Return the keys and nodes in a container; names of fields are strings."""
+    """Return (key, node) for each child of a container, none for other kinds; names of fields must be strings."""
     try:
         if kind in _PAIRS:
             pairs = [(_key(key), child) for key, child in node[1]]
@@ -158,7 +158,7 @@ def decode(file: CheckpointFile, node: Node, like: Any = None) -> Any:
 
 
 def _tensor(file: CheckpointFile, node: Node, like: Any) -> Any:
-    """Return an array of another library, or a NumPy array if that library is not imported."""
+    """Return an array of the library of `like`, else of PyTorch if saved from it and imported, else of NumPy."""
     entry = _entry(file, node, 2)
     writeable, readable = result_memory(entry.shape, entry.form.dtype.newbyteorder("="))
     file.read_into(entry, writeable)

@@ -165,7 +165,7 @@ class _Encoder:
         return ["variable", sort_of(variable).value, variable.aggregation.name, names]
 
     def read_variables(self) -> None:
-        """Read all variables of the tree at one instant, and add their tensors to the nodes."""
+        """Read all variables of the tree at one instant, and add the names of their tensors to the nodes."""
         found = list(self._variables.values())
         values = read_atomically([variable for _, variable, _ in found])
         for (place, _, names), components in zip(found, values, strict=True):

@@ -33,7 +33,7 @@ class FolderEntry:
 
 
 def checkpoints_in(folder: str, prefix: str = "") -> list[FolderEntry]:
-    """Return the checkpoints of a folder with an intact header, from the oldest to the newest."""
+    """Return the checkpoints in a folder that begin with `prefix` and have an intact header, oldest first."""
     try:
         names = [name for name in os.listdir(folder) if name.endswith(SUFFIX) and name.startswith(prefix)]
     except OSError:
@@ -68,7 +68,8 @@ def newest_intact(folder: str, besides: str, prefix: str = "") -> str | None:
 def known_state(folder: str, prefix: str = "", latest_filename: str = STATE_NAME) -> tuple[FolderState | None, bool]:
     """Return the state of a folder and whether it comes from the state file.
 
-    If that file is missing or damaged, the state lists the checkpoints whose names begin with `prefix`.
+    If that file is missing, damaged or names a missing checkpoint, the state lists the checkpoints whose names begin
+    with `prefix`; it is None if there are none.
     """
     last: FolderState | None = None
     try:

@@ -12,7 +12,7 @@ S = TypeVar("S", bound="CheckpointLoadStatus")
 
 
 class Matches:
-    """Matched and unmatched names of one restore; logs a warning about unmatched names when deleted.
+    """Names that a restore matched, and names only in the file; deleting this object logs a warning about the latter.
 
     The status and the deferred attributes refer to this object. It does not refer to them, because a reference cycle
     would delay its deletion.

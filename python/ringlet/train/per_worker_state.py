@@ -29,7 +29,7 @@ from ringlet.train.trackable_types import Kind, children_of, kind_of_object
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """One object that differs between workers, encoded; the names of its tensors contain the worker's index.
+    """One object that may differ between workers, encoded; the names of its tensors contain the worker's index.
 
     Digests are equal for equal objects on any worker, and include the CRC32C that the file stores for each array.
     """

@@ -39,7 +39,7 @@ _SAME_FAMILY = {Kind.LIST, Kind.TUPLE}
 
 
 def leaf_names(value: Any, path: Path = ()) -> list[str]:
-    """Return the names of everything in an object that is restored separately: stateful objects and plain values."""
+    """Return the names of the stateful objects and plain values in an object, except empty lists and dictionaries."""
     refuse_depth(path)
     kind = kind_of_object(value)
     is_inner = kind is Kind.GROUP or (kind is not None and not is_state(kind) and holds_state(value))

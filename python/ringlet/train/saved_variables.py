@@ -42,7 +42,7 @@ def sort_of(variable: Variable) -> Sort:
 
 
 class SavedVariable:
-    """A variable as saved in a file: one entry for each component, or one entry if the components share memory."""
+    """A variable as saved in a file: an entry for each component; components that share memory share an entry."""
 
     def __init__(self, sort: Sort, aggregation: str, entries: Sequence[Entry]) -> None:
         self.sort = sort

@@ -30,8 +30,8 @@ _ML_TEXT = re.compile(r"(b?float|u?int|b?complex)\d+(_[a-z0-9]+)?")
 class Form:
     """The file layout of arrays of one dtype, in either byte order.
 
-    `code` is the file format's name for the element type; arrays of dtypes without a name are stored as bytes, with one
-    more dimension.
+    `text` names the dtype in the metadata. `code` is the file format's name for the element type; arrays of dtypes
+    without a name are stored as bytes, with one more dimension.
     """
 
     dtype: np.dtype[Any]

@@ -45,7 +45,7 @@ _OF_LISTS = {"concat", "stack", "add_n"}
 
 
 def as_operand(value: Any, dtype: Any) -> Any:
-    """Convert a value to an array of a dtype."""
+    """Convert a value to an array of `dtype`; mirrored values and arrays of other libraries keep their own dtype."""
     operand = operand_or_refusal(value, dtype)
     return as_array(value) if operand is NotImplemented else operand
 
@@ -474,7 +474,7 @@ def _linspace(start: Any, stop: Any, num: int, axis: int) -> Any:
 
 
 def _converted(values: list[Any], dtype: Any = None) -> list[Any]:
-    """Convert values to the dtype of the first tensor or array, or of the first value if there is none.
+    """Convert values to the dtype of the first tensor or array; without one, to `dtype` or that of the first value.
 
     If one of the values is a sharded array, all are returned unchanged.
     """
@@ -485,7 +485,7 @@ def _converted(values: list[Any], dtype: Any = None) -> list[Any]:
 
 
 def _converted_list(values: Any) -> list[Any]:
-    """Convert the values of a list to one dtype, which is a float dtype if any number in the list is a float."""
+    """Convert a list to the dtype of its first tensor or array; without one, to a float dtype if it has a float."""
     dtypes = [as_array(value).dtype for value in values if not isinstance(value, ShardedArray)]
     return _converted(list(values), max(dtypes, key=lambda dtype: "biufc".find(dtype.kind), default=None))
 

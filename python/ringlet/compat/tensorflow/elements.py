@@ -122,7 +122,7 @@ class TensorElements:
         return as_tensors(super().__next__())  # type: ignore[misc]
 
     def get_next(self) -> Any:
-        """Return the next element, or raise OutOfRangeError."""
+        """Return the next element; at the end, raise OutOfRangeError."""
         return as_tensors(super().get_next())  # type: ignore[misc]
 
     def get_next_as_optional(self) -> Optional:

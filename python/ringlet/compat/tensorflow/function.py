@@ -68,7 +68,7 @@ def _as_spec(value: Any, spec: Any) -> Any:
 
 
 def _answer(result: Any) -> Any:
-    """Convert the arrays, variables and mirrored values in a result to tensors, also inside PerReplica values."""
+    """Convert the numbers, text, arrays, variables and Mirrored values in a result, also in PerReplica, to tensors."""
     if isinstance(result, _VALUES):
         return as_tensors(result)
     if isinstance(result, (Variable, Mirrored)):

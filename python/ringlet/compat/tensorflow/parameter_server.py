@@ -114,7 +114,7 @@ class _ExtendedV1(OneDeviceExtended):
 
     @property
     def parameter_devices(self) -> tuple[str, ...]:
-        """The device strings of the parameter servers, in the form of TensorFlow 1."""
+        """TensorFlow 1's device strings of the parameter servers; without a cluster, of this process."""
         return self._parameter_devices
 
     @property

@@ -11,7 +11,7 @@ from ringlet.data import TensorSpec as RingletSpec
 
 
 class _SpecType(type):
-    """Metaclass of ``tf.TensorSpec``: every :class:`ringlet.data.TensorSpec` is an instance of it."""
+    """Metaclass of ``tf.TensorSpec``: every :class:`ringlet.data.TensorSpec` is an instance of ``tf.TensorSpec``."""
 
     def __call__(cls, shape: Any, dtype: Any = np.float32, name: str | None = None) -> Any:
         """Return a :class:`ringlet.data.TensorSpec`."""

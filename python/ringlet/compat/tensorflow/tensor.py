@@ -47,7 +47,7 @@ def wrapped(result: Any) -> Any:
 
 
 def as_operand(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Convert an operator's other operand to an array of the tensor's dtype, or return NotImplemented."""
+    """Convert an operand to an array of `dtype`; NotImplemented for distributed values and other libraries' arrays."""
     value = plain(value)
     if isinstance(value, Tensor):
         if value.dtype != dtype:

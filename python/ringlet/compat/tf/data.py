@@ -24,7 +24,7 @@ def _cardinality(dataset: Any) -> Tensor:
 
 
 def _same(*names: str) -> dict[str, Any]:
-    """Return the objects of ringlet.data that need no conversion, by name."""
+    """Return objects of ringlet.data by name."""
     return {name: getattr(data, name) for name in names}
 
 
