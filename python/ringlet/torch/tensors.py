@@ -77,7 +77,7 @@ def checked(tensors: Sequence[Any], call: str) -> list[Any]:
 
 
 def described(tensor: Any) -> str:
-    """Return the dtype and the size of a tensor as text, which must be equal for sender and receiver."""
+    """Return the dtype and number of elements of a tensor as text, which must be equal for sender and receiver."""
     return f"{str(tensor.dtype).removeprefix('torch.')}[{tensor.numel()}]"
 
 

@@ -34,7 +34,7 @@ _POLL_SECONDS = 0.005
 def write_durably(folder: str, name: str, write: Callable[[str], Any]) -> str:
     """Write a file atomically, with a function that writes to a path; return the file's path once it is on disk.
 
-    Until then, and after an OSError, which names the target, the old file stays in place.
+    The old file stays in place until the new file is complete, also after an OSError, which names the target.
     """
     target = os.path.join(folder, name)
     try:

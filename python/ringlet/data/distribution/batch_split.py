@@ -120,7 +120,7 @@ def _part_taker(slices: tuple[slice, ...]) -> Callable[[Any], tuple[Any, ...]]:
 
 
 def check_rows(node: Node, num_replicas: int) -> None:
-    """Raise an error if the elements of a dataset are known to have no rows to split."""
+    """Raise InvalidArgumentError if a component of the elements is known to be a scalar, which has no rows."""
     # The spec of the results of a user function is unknown before the function is called.
     if node.runs_user_code or node.cardinality == 0:
         return

@@ -50,7 +50,10 @@ class WorkerSync:
         self.counts = counts
 
     def agree(self, element: Nest, has_one: bool) -> None:
-        """At the first step, raise an error on all workers if `kind_of_element` differs; set `counts` if any does."""
+        """Compare the workers' first elements; raise an error on all workers if `kind_of_element` differs.
+
+        `counts` becomes True on all workers if it is True on one.
+        """
         if self._has_agreed:
             return
         kind = kind_of_element(element) if has_one else None

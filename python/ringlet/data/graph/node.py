@@ -257,7 +257,7 @@ class Node(ABC):
     @property
     @abstractmethod
     def example(self) -> Nest:
-        """A representative element for the inference of specs; not taken from an iteration of the dataset."""
+        """A representative element for the inference of specs; computing it does not advance any iteration."""
 
     @property
     def examples(self) -> tuple[Nest, ...]:

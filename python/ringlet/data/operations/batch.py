@@ -101,7 +101,7 @@ class Batch(ElementTransform):
 
     @property
     def example(self) -> Nest:
-        """The example of the input, repeated `batch_size` times without a copy."""
+        """The example of the input, repeated `batch_size` times; NumPy arrays are not copied."""
         return map_structure(self._repeated, self.input.example)
 
     @property

@@ -102,7 +102,7 @@ class RandomNumbers(Seeded, Node):
 
 
 class RandomElements(Stream):
-    """Stream of numbers drawn from a generator."""
+    """Stream of the elements of `RandomNumbers`, drawn with a NumPy generator."""
 
     def __init__(self, random: np.random.Generator, weights: Sequence[float] | None) -> None:
         self._random = random

@@ -109,7 +109,7 @@ class Sample(Choose):
 
 @dataclass(frozen=True, eq=False)
 class Draws(Node):
-    """Node that yields randomly drawn indices of datasets; `weights` and `numbers` yield the input of each draw."""
+    """Node that yields random dataset indices; `weights` and `numbers` yield weights and a random integer per draw."""
 
     weights: Node
     numbers: Node

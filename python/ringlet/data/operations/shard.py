@@ -87,7 +87,7 @@ class Shard(Transformation):
 
     @property
     def cardinality(self) -> int:
-        """The cardinality of the input divided by the number of shards, if known."""
+        """The number of elements of this shard; the input's cardinality if that is negative, or with a hint."""
         size = self.input.cardinality
         return size if size < 0 or self.is_hint else max(0, -(-(size - self.index) // self.num_shards))
 

@@ -106,7 +106,7 @@ class Snapshot(ElementTransform):
 
 
 class SnapshotElements(Stream):
-    """Stream of elements: loaded from the folder, or computed and saved by the first stream."""
+    """Stream of elements: loaded from the folder, or computed; the first of concurrent streams saves them."""
 
     def __init__(self, node: Snapshot, context: IterationContext) -> None:
         self._node = node

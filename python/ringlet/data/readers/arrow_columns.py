@@ -13,7 +13,7 @@ from ringlet.errors import InvalidArgumentError
 
 
 def import_arrow(caller: str) -> ModuleType:
-    """Import pyarrow, an optional dependency."""
+    """Return pyarrow, an optional dependency; if it is not installed, raise an ImportError that names `caller`."""
     try:
         import pyarrow
     except ImportError as error:

@@ -24,7 +24,7 @@ _NOT_CLOSED = "Reached end of file without closing quoted field in record"
 
 
 class Record(NamedTuple):
-    """One record, with its file and line."""
+    """One record, with its file and line; `error` is the message about an invalid record."""
 
     file: str
     line: int

@@ -34,7 +34,7 @@ _LEVELS = {None: 0, "": 0, "NONE": 0, "AUTO": 0, "SNAPPY": 1, "GZIP": 6}
 
 
 class Manifest(NamedTuple):
-    """The current run, its element spec, and the number of elements in each shard."""
+    """The folder of the current run, its element spec (None if unknown), and the number of elements in each shard."""
 
     folder: str
     spec: Nest
@@ -61,7 +61,7 @@ def expanded(state: State) -> State:
 
 
 class SavedDatasetWriter:
-    """Writer of a dataset's elements to the shards of a new run."""
+    """Writer of a dataset's elements to the shards of one run."""
 
     def __init__(self, folder: Path, lock: int, spec: Nest, level: int, progress: State | None) -> None:
         self._folder = folder
@@ -152,7 +152,7 @@ class SavedDatasetWriter:
         self._end()
 
     def abandon(self, *, keeps_files: bool = False) -> None:
-        """Delete an incomplete run, or keep its files. Does nothing after `finish` or in a forked child process."""
+        """Delete an incomplete run, or only close its files. No effect after `finish` or in a forked child process."""
         if self._is_open and os.getpid() == self._process:
             for writer in self._shards.values():
                 writer.release() if keeps_files else writer.abandon()

@@ -13,7 +13,7 @@ from ringlet.errors import NotFoundError
 
 
 class FileCachedElements(Stream):
-    """Stream of elements: read from a complete file, or computed and written to the file by the first stream."""
+    """Stream of elements: read from a complete file, or computed; the first of concurrent streams writes the file."""
 
     def __init__(self, node: Node, context: IterationContext, filename: str) -> None:
         self._node = node

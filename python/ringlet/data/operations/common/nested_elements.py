@@ -59,7 +59,7 @@ class DatasetFunction(UserFunction):
 
 
 class Slot:
-    """An open inner dataset and the elements read ahead from it."""
+    """An inner dataset, opened when it is first read, and the elements read ahead from it."""
 
     __slots__ = ("_context", "_function", "_is_over", "_opened", "element", "failure", "is_at_work", "number", "ready")
 
@@ -117,7 +117,7 @@ class Slot:
         }
 
     def set_state(self, state: State, node: Node) -> None:
-        """Reopen the inner dataset, and restore a snapshot."""
+        """Restore a snapshot; reopen the inner dataset if it was open."""
         self._is_over = state["is_over"]
         if state["inner"] is not None:
             self._opened = self._function.open(self.number, self.element, self._context)
