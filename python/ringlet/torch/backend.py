@@ -126,7 +126,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
         return self._member._core.calls
 
     def as_in_errors(self, report: str) -> str:
-        """Name timeout= instead of RINGLET_TIMEOUT_SECONDS in a report about a wait with this group's time-out."""
+        """Return a report about a wait with this group's time-out with timeout= in place of RINGLET_TIMEOUT_SECONDS."""
         limit = f"fails after {self._seconds:g} s ("
         return report.replace(f"{limit}RINGLET_TIMEOUT_SECONDS", f"{limit}timeout= of init_process_group or new_group")
 

@@ -56,9 +56,10 @@ class Sharded(NamedTuple):
 
 
 def auto_shard(node: Node, sharding: Sharding) -> Sharded:
-    """Return a worker's share of a dataset under the policy in its options; raise NotFoundError if FILE finds no files.
+    """Return a worker's share of a dataset under the policy in its options.
 
-    Under DATA, a `Rebatch` at the end becomes a `LegacyRebatch`, whose parts can be distributed to workers.
+    Under DATA, a `Rebatch` at the end becomes a `LegacyRebatch`, whose parts can be distributed to workers. Raises
+    NotFoundError if there are several workers and the policy is FILE, but the dataset reads no files.
     """
     policy = options_of(node).experimental_distribute.auto_shard_policy
     if policy is AutoShardPolicy.OFF:

@@ -111,7 +111,7 @@ class ElementDistributionStream(InputStreams):
         return regroup(self._parts(True), always_wrap=True)
 
     def _parts(self, is_padded: bool) -> list[Nest]:
-        """Return the elements of a step, padded if several workers count elements, `is_padded`, or the plan pads."""
+        """Return the elements of a step, padded if `is_padded`, the plan pads, or the workers add up counts."""
         if self._is_closed:
             raise StopIteration
         try:

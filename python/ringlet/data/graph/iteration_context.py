@@ -55,7 +55,7 @@ class IterationContext:
     def choice(self, node: Any, choose: Callable[[], Any]) -> Any:
         """Return the choice of a node for this iteration: ``choose()`` at the first call, then the same value.
 
-        The choice is saved with the iteration, so it must be a `ringlet.data.graph.node.State`.
+        The choice is saved with the iteration, so it must be a value that a `State` can hold.
         """
         if node not in self._choices:
             self._choices.setdefault(node, choose())  # keeps a choice that another thread has made

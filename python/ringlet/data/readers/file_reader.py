@@ -101,7 +101,7 @@ class FileReader(ElementTransform):
 
 
 class _Turn:
-    """One of the open files that take turns; with `is_ahead`, a thread reads its next block."""
+    """One position in the rotation of open files; with `is_ahead`, a thread reads the next block of its file."""
 
     def __init__(self, is_ahead: bool) -> None:
         self.blocks: FileBlocks | None = None
