@@ -33,7 +33,7 @@ class Malformed(Exception):
 
 
 def check_tree(file: CheckpointFile, action: Callable[[], Any]) -> Any:
-    """Call `action`; report the file as damaged if its tree is malformed."""
+    """Return ``action()``; raise CheckpointCorruptError if it finds that the tree of the file is malformed."""
     try:
         return action()
     except (Malformed, RecursionError) as error:

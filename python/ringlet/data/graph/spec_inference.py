@@ -120,7 +120,8 @@ def _doubled_leaf(leaf: Any, spec: Any) -> Any:
 def spec_of_answers(answers: Sequence[Nest], source: Node, function: Callable[[Nest], Nest]) -> Nest:
     """Return the specs of a function's results; `answers` are its results for examples of the elements of `source`.
 
-    If the specs of `source` have unknown sizes, the function is also called on an example of double size.
+    If the specs of `source` have unknown sizes, the function is also called on an example of double size; if
+    that fails, all sizes are unknown.
     """
     specs = [map_structure(spec_of, answer) for answer in answers]
     known = source.element_spec

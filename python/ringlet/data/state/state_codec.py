@@ -25,7 +25,7 @@ def pack(state: Any) -> tuple[bytes, bytes]:
 
 
 def unpack(header: bytes, memory: bytes) -> Any:
-    """Decode the result of `pack`; arrays are read-only views of the memory."""
+    """Decode the result of `pack`, with read-only arrays; raise ValueError if it is invalid."""
     reader = _Reader(memory)
     try:
         state = reader.value(json.loads(header))
