@@ -74,7 +74,7 @@ class Conversions:
         return bool(self._layout.is_replicated or not self.shape)
 
     def _gathered(self: Any) -> Array:
-        """Return a plain read-only array: a view if one device holds all values. The caller records the gather."""
+        """Return a plain read-only array: a view if one buffer has all values. The caller records the gather."""
         from ringlet.sharding.explain_operations import recording_suspended
         from ringlet.sharding.layout.layout import Layout
         from ringlet.sharding.resharding.reshard import redistribute

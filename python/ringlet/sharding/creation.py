@@ -83,9 +83,10 @@ def refuse_sparse(value: Any) -> None:
 
 
 def place(whole: Array, layout: Layout, group: DeviceGroup) -> ShardedArray:
-    """Return an array whose devices hold their boxes of a plain array, as views if devices share memory.
+    """Return an array whose devices hold their boxes of a plain array.
 
-    In a partial array, the first part holds the values and the other parts are zero.
+    The boxes are views if devices of one process share memory and `layout` is not partial, else copies. In a partial
+    array, the first part holds the values and the other parts are zero.
     """
     if _IS_BEFORE_2:
         raise ImportError(

@@ -232,7 +232,7 @@ class _Stream(NamedTuple):
     key: NDArray[Any]
 
     def block(self, number: int) -> Array:
-        """Return the numbers of a block; the last block is shorter."""
+        """Return the numbers of a block; the last block may be shorter."""
         return self.draw(number, min(BLOCK, math.prod(self.shape) - number * BLOCK))
 
     def draw(self, number: int, count: int) -> Array:

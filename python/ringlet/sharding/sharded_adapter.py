@@ -38,9 +38,10 @@ class ShardedKind(ArrayAdapter):
         return whole
 
     def from_ndarray(self, array: Array, like: Any) -> Any:
-        """Return a sharded array on the same devices, divided along the same leading dimensions.
+        """Return a sharded array on the same devices, divided along the same trailing dimensions.
 
-        The result is writable if `array` is; if `array` shares memory with `like`, it is a read-only copy.
+        The result is writable if `array` is; if `array` shares memory with `like`, the result is a
+        read-only copy.
         """
         if like._whole is not None and np.may_share_memory(array, like._whole):
             array = array.copy()

@@ -109,7 +109,7 @@ class TileTable:
         return ((axis, axis.bounds[tile]) for axis, tile in zip(self.others, tiles, strict=True))
 
     def cell(self, tiles: tuple[int, ...], row: int, column: int) -> Cell:
-        """Return the devices of a tile."""
+        """Return a tile and its devices; `tiles` are numbers from :meth:`tables`."""
         place = (*tiles, row, column)
         return self._cells[place]
 
@@ -153,7 +153,7 @@ def numbers_in_words(numbers: Iterable[int]) -> str:
 
 
 def shown(count: int, most: int) -> list[int | None]:
-    """Return the items to show out of `count`: the first and the last items, with None for omitted items."""
+    """Return the indices of items to show out of `count`: the first and the last, with None for omitted items."""
     if count <= most:
         return list(range(count))
     first = most // 2

@@ -66,7 +66,7 @@ def numpy_function(name: str) -> Callable[..., Any] | None:
 
 
 def first_given(function: Callable[..., Any], implementation: Callable[..., Any]) -> Callable[..., Any]:
-    """Return an implementation whose first parameter has the name that a NumPy function gives it."""
+    """Wrap an implementation so that its first argument may also be passed by the NumPy function's name for it."""
     try:
         name = next(iter(inspect.signature(function).parameters))
     except ValueError:  # compiled functions have no signature before NumPy 2.4; putmask names its array `a`
@@ -93,7 +93,7 @@ def dispatch(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """Run a NumPy function with a ShardedArray among its arguments: tile by tile, or on gathered arrays."""
+    """Run a NumPy function that got a ShardedArray; return NotImplemented if it also got another library's arrays."""
     kinds = {*types} - _KINDS
     if not all(issubclass(kind, (ShardedArray, np.ndarray)) for kind in kinds):
         return NotImplemented
@@ -136,7 +136,7 @@ def _name_of(function: Callable[..., Any]) -> str:
 
 
 def _created(like: ShardedArray, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Create an array replicated on the devices of `like`; a sharded argument is converted instead."""
+    """Create an array replicated on the devices of `like`; if the first argument is sharded, return it converted."""
     if args and isinstance(args[0], ShardedArray):
         dtype = args[1] if len(args) > 1 else kwargs.get("dtype")
         is_copied = bool(kwargs.get("copy", function is np.array))
@@ -183,7 +183,7 @@ def gathered(name: str, value: Any) -> Any:
 def _without_out(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any], ShardedArray | None]:
-    """Remove a sharded `out` from the arguments, positional or keyword."""
+    """Return the arguments without a sharded `out`, positional or keyword, and that array; None if there is none."""
     if isinstance(kwargs.get("out"), ShardedArray):
         others = dict(kwargs)
         return args, others, others.pop("out")
@@ -198,7 +198,7 @@ def _without_out(
 def _without_scratch(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Disable `overwrite_input` of quantiles: gathered arrays are read-only."""
+    """Return the arguments without `overwrite_input` of quantiles, because gathered arrays are read-only."""
     if "overwrite_input" not in _names_by_place(function):
         return args, kwargs
     bound = inspect.signature(function).bind(*args, **kwargs)

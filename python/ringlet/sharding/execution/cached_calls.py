@@ -143,7 +143,7 @@ def cached(
 
 
 def run_cached(operation: Any, args: Sequence[Any]) -> ShardedArray | None:
-    """Return the result of the call that is cached for these arguments; None if no call is cached."""
+    """Return the result of the call that is cached for these arguments; None if no cached call applies."""
     arrays: list[ShardedArray] = []
     call = _calls.get((operation, *[_kind(value, arrays) for value in args]))
     return None if call is None or not _is_simple(arrays) else call(arrays, (args, {}))
@@ -165,7 +165,7 @@ def _stacked_call(arrays: Sequence[ShardedArray], result: Any, recorder: _Record
 def _whole_call(
     function: Callable[..., Any], arrays: Sequence[ShardedArray], args: Any, kwargs: Any, result: Any
 ) -> _WholeCall | None:
-    """Return a call with whole arrays, if its result has the same elements in the same memory order; else None."""
+    """Return a call with whole arrays if the work is small and elements and memory order are the same; else None."""
     expected = result._whole if isinstance(result, ShardedArray) else None
     if expected is None or any(result is x for x in arrays) or result._group is not arrays[0]._group:
         return None
@@ -180,7 +180,7 @@ def _whole_call(
 
 
 def _is_simple(arrays: Sequence[ShardedArray]) -> bool:
-    """Return whether devices share the memory of all arrays, no report is open, and sums may depend on the tiling."""
+    """Return whether one process's devices share all arrays, no report is open, and sums may depend on the tiling."""
     group = arrays[0]._group
     if group.member is not None or current_mode() != "shared" or is_recording() or ignores_tiling():
         return False
@@ -191,7 +191,7 @@ _UNCACHED: Any = object()
 
 
 def _kind(value: Any, arrays: list[ShardedArray]) -> Any:
-    """Return the hashable properties of a value that plans depend on; append sharded arrays to `arrays`."""
+    """Return the properties of a value that plans depend on, else `_UNCACHED`; append sharded arrays to `arrays`."""
     kind = type(value)
     if kind is ShardedArray:
         if value._whole is None:

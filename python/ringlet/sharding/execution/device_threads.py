@@ -38,9 +38,9 @@ def on_devices(
     """Run the work of each device, in parallel if that is faster for `bytes_per_device` read and written.
 
     A device's result depends neither on the thread that computes it nor on the number of threads: BLAS is limited to
-    one thread for each device, even if one thread does all the work, unless there is only one device (`is_alone`). Work
-    runs in a copy of the caller's context and may call this function. Raises the exception of the first failed device,
-    with a note that names the device.
+    one thread for each device, even if one thread does all the work, unless there is only one device (`is_alone`).
+    Other threads run work in copies of the caller's context. Work may call this function. Raises the exception of the
+    first failed device, with a note that names the device. Does nothing while planning.
     """
     in_threads(work, devices, bytes_per_device, is_alone=is_alone, note="in the work of device ")
 
@@ -48,7 +48,7 @@ def on_devices(
 def in_threads(
     work: Callable[[int], object], numbers: Sequence[int], bytes_each: int, *, is_alone: bool = False, note: str = ""
 ) -> None:
-    """Run work that is not divided by device, as :func:`on_devices` does; `note` and the number are added to errors."""
+    """Call ``work(number)`` for each number, as :func:`on_devices` does; errors get `note`, if any, and the number."""
     if is_planning():
         return
     limiter, run = blas_limiter(), object()
@@ -96,7 +96,7 @@ class _Job:
         self._has_ended = threading.Event()
 
     def take_part(self) -> None:
-        """Claim devices until none is left or a device has failed; all devices before that device have been claimed."""
+        """Run devices in order until none is left, a device has failed, or the job is closed."""
         while not self._errors and not self._is_closed and (place := next(self._places)) < len(self.numbers):
             try:
                 _in_turn(self._work, self.numbers[place : place + 1], self._note)
@@ -116,7 +116,7 @@ class _Job:
                 self._has_ended.set()
 
     def finish(self) -> None:
-        """Wait for the devices that helpers have claimed; then raise the exception of the first failed device."""
+        """Wait for the helpers' devices; then raise KeyboardInterrupt, or the first failed device's exception."""
         self._is_closed = True
         with self._lock:
             is_busy = bool(self._helpers)
@@ -154,7 +154,7 @@ class _Job:
 
 
 class _Pool:
-    """Pool of helper threads, one fewer than there are cores."""
+    """Pool of helper threads, at most one fewer than there are cores."""
 
     def __init__(self) -> None:
         self._jobs: SimpleQueue[tuple[contextvars.Context, _Job]] = SimpleQueue()
@@ -165,7 +165,7 @@ class _Pool:
         self._callers: set[_Job] = set()
 
     def run(self, job: _Job) -> None:
-        """Run a job with one helper for each core that other callers do not use."""
+        """Run a job in this thread, with a helper for each further core that other callers do not use."""
         try:
             with self._lock:
                 self._num_cores = self._num_cores or visible_cores().count

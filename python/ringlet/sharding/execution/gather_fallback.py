@@ -56,7 +56,7 @@ def strict(is_strict: bool = True) -> Iterator[None]:
 
 
 def record_gather(function_name: str, x: ShardedArray, *, is_asked_for: bool = False) -> None:
-    """Count an imminent gather and warn once for each calling line; raise GatherError in :func:`strict`.
+    """Record an imminent gather and warn once for each calling line; raise GatherError in a :func:`strict` block.
 
     If `is_asked_for`, the program requested a conversion to a plain array, and no warning is issued.
     """

@@ -34,7 +34,7 @@ _MOST_STEPS = 16
 def elementwise_factors(
     ufunc: np.ufunc, operands: Sequence[Any], labels: tuple[Labels, ...], result: Labels, dtype: np.dtype[Any]
 ) -> FactorMap:
-    """Return the factors of an elementwise operation, which is linear only in operands of the result's dtype.
+    """Return the factors of an elementwise operation: it is linear only in operands of the result's dtype.
 
     Sums of 16-bit floats are combined first because they may overflow before their terms cancel.
     """
@@ -50,7 +50,7 @@ def _is_linear(dtype: np.dtype[Any]) -> bool:
 
 
 def may_keep_parts(ufunc: np.ufunc, operands: Sequence[Any], partial: frozenset[int]) -> bool:
-    """Return whether a result may be partial, as far as layouts determine it."""
+    """Return whether the layouts allow a partial result; `partial` has the positions of the partial operands."""
     together, others = _LINEAR.get(ufunc, ((), "factors"))
 
     spread = {n for n, x in enumerate(operands) if isinstance(x, ShardedArray) and not x._layout.is_replicated}
@@ -58,7 +58,7 @@ def may_keep_parts(ufunc: np.ufunc, operands: Sequence[Any], partial: frozenset[
 
 
 def keeps_parts(ufunc: np.ufunc, operands: Sequence[Any], place: int, dtype: np.dtype[Any]) -> bool:
-    """Return whether the operation maps each part of its only partial operand to a part of the result."""
+    """Return whether an operation maps each part of operand `place`, the only partial one, to a part of the result."""
     together, others = _LINEAR.get(ufunc, ((), "factors"))
     if others == "terms" or frozenset({place}) not in together or not _is_linear(dtype):
         return False
@@ -114,7 +114,7 @@ def is_known(x: Any) -> bool:
 
 
 def origin_of(ufunc: np.ufunc, operands: Sequence[Any]) -> Origin | None:
-    """Return the origin of a partial elementwise result, if exactly one operand is partial.
+    """Return the :class:`Origin` of a partial elementwise result; None unless exactly one operand is partial.
 
     Combining that operand costs as much as combining the result, and serves other results computed from it. The other
     operands are copied because they may be written to.
@@ -128,7 +128,7 @@ def origin_of(ufunc: np.ufunc, operands: Sequence[Any]) -> Origin | None:
 
 
 def origin_at(source: ShardedArray, compute: Callable[[ShardedArray], ShardedArray]) -> Origin | None:
-    """Return an origin; None if it is too many operations away."""
+    """Return an :class:`Origin` at a partial array; None if the first partial array is too many operations away."""
     depth = 1 if source._origin is None else source._origin.depth + 1
     return None if depth > _MOST_STEPS else Origin(source, source._buffers, compute, depth)
 

@@ -48,8 +48,8 @@ class Plan:
     """Plan of an operation.
 
     `tile_numbers` are equal for devices that compute the same tile; `moved` are the operands to be resharded; `stacks`
-    view each operand and the result as a stack of tiles (None if tile sizes differ); `nbytes` is an estimate until the
-    result is combined.
+    view each operand and the result as a stack of tiles (None if that is impossible); `nbytes` is the number of bytes
+    sent, including those that combine a partial result.
     """
 
     operand_layouts: tuple[Layout, ...]
@@ -106,8 +106,8 @@ def plan(
     divisions. Of the combinations in which each device can compute its tile of the result, the one that sends the
     fewest bytes is chosen, including the bytes to combine a partial result. Ties are broken by the most tiles, then by
     the fewest bytes of the first operand, then of the second, and so on. `layouts` holds None for an operand that every
-    device has. `result_shape` is required if a dimension of the result differs in size from its factor in the operands,
-    or has no factor and a size other than 1.
+    device has; `combine` is the operation that combines parts of operands. `result_shape` is required if a dimension of
+    the result differs in size from its factor in the operands, or has no factor and a size other than 1.
     """
     if result_shape is None:
         sizes = {
@@ -136,7 +136,7 @@ Choice = tuple[tuple[int, ...], tuple[Layout, ...], Layout]
 
 
 def _on_one_device(request: _Request) -> Choice | None:
-    """Return layouts on the device of the largest one-device operand; None if none exists or an operand is divided."""
+    """Return layouts on the largest one-device operand's device; None without one or if another is not replicated."""
     sizes = [math.prod(shape) * size for shape, size in zip(request.shapes, request.itemsizes, strict=True)]
     given = [(size, layout) for size, layout in zip(sizes, request.layouts, strict=True) if layout is not None]
     on_one = [(size, layout.only) for size, layout in given if layout.only is not None]
@@ -249,7 +249,7 @@ def _tile_numbers(result: Layout, operands: tuple[Layout, ...]) -> tuple[int, ..
 
 
 def _stacks(request: _Request, on: tuple[Layout, ...], result: Layout) -> tuple[StackView, ...] | None:
-    """Return views of the operands and the result that have corresponding tiles at the same index."""
+    """Return views with corresponding tiles at the same index; None for unequal tiles, partial or one-device arrays."""
     rule = request.factor_map
     if any(layout.is_partial for layout in on) or result.only is not None:
         return None

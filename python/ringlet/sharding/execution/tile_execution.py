@@ -224,10 +224,10 @@ def write_out(out: Any, result: ShardedArray) -> Any:
 
 
 def _may_be_filled(out: ShardedArray, factor_map: FactorMap, prepared: Prepared) -> bool:
-    """Return whether tiles of `out` may be written while other tiles are computed.
+    """Return whether tiles of the result may be computed directly in `out`.
 
-    False if an operand overlaps the memory of `out`, unless the operand is `out` itself and each element of the result
-    depends only on the same element.
+    False if shape, dtype or layout differ, or if an operand overlaps the memory of `out`, unless the operand is `out`
+    itself and each element of the result depends only on the same element of `out`.
     """
     chosen = prepared.plan
     if (out.shape, out.dtype, out._layout) != (chosen.result_shape, prepared.dtype, chosen.result_layout):

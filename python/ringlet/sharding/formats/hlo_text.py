@@ -34,7 +34,7 @@ _NUMBERED = 5
 
 
 def write(sharding: Sharding) -> str:
-    """Return the text of a sharding as XLA writes it, in normal form."""
+    """Return the text of a sharding as XLA writes it."""
     if sharding.kind == "tuple":
         numbers = [f"/*index={i}*/" * (i > 0 and i % _NUMBERED == 0) for i in range(len(sharding.elements))]
         return f"{{{', '.join(f'{number}{each}' for number, each in zip(numbers, sharding.elements, strict=True))}}}"

@@ -61,7 +61,7 @@ def _can_hold(number: Array, dtype: np.dtype[Any]) -> bool:
 
 @lru_cache(maxsize=4096)
 def segments(length: int, begin: int, end: int, kind: str) -> tuple[Segment, ...]:
-    """Divide a region, which may extend beyond both ends, into segments; constant elements are in no segment."""
+    """Divide positions `begin` to `end`, which a dimension of `length` may lack, into segments; omit constants."""
     if begin >= end:
         return ()
     if kind in ("constant", "nearest"):
@@ -106,7 +106,8 @@ def ranges_of(found: tuple[Segment, ...]) -> Ranges:
 def extended(x: Array, bounds: Bounds, boundaries: Boundaries) -> Array:
     """Return a read-only region of an array: a view if the region lies inside the array, else a copy.
 
-    An element beyond the ends of several dimensions takes the constant of the last of these dimensions.
+    An element beyond the ends of several dimensions takes the constant of the last of these dimensions with a
+    constant boundary.
     """
     if all(0 <= begin <= end <= length for (begin, end), length in zip(bounds, x.shape, strict=True)):
         part = x[tuple(itertools.starmap(slice, bounds))] if bounds else x[...]

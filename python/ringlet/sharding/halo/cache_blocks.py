@@ -62,7 +62,7 @@ def _piece(length: int, window: Window, begin: int, end: int) -> tuple[slice, in
 
 
 def filled(x: Array, block: Block, dtype: np.dtype[Any], padding: Any = 0) -> Array:
-    """Return the inputs of a block's windows: a view if all are in the input, else a padded copy."""
+    """Return the inputs of a block's windows: a view if none is padding and `dtype` fits, else a padded copy."""
     part = x[block.source]
     if block.is_inside and part.dtype == dtype:
         return part
@@ -75,7 +75,7 @@ def filled(x: Array, block: Block, dtype: np.dtype[Any], padding: Any = 0) -> Ar
 
 @lru_cache(maxsize=1024)
 def tap_slices(windows: Windows, counts: tuple[int, ...]) -> list[tuple[tuple[int, ...], Slices]]:
-    """Return, for each element of a window, the slice of a block's positions that it reads."""
+    """Return the index of each window element, and the slices of a block's positions that it reads."""
     taps = itertools.product(*(range(window.size) for window in windows))
     return [(tap, tuple(itertools.starmap(_seen, zip(tap, windows, counts, strict=True)))) for tap in taps]
 

@@ -217,7 +217,10 @@ def _seamless(block: Block, windows: Windows, features: tuple[int, int], dtype: 
 
 
 def _is_seamless(windows: Windows, count: int, features: Sequence[int]) -> bool:
-    """Return whether strides are 1, few windows lie on a seam, and copied windows are no smaller than the outputs."""
+    """Return whether windows need not be copied, and copies would be no smaller than the outputs.
+
+    Requires strides of 1, several adjacent elements along the last dimension of the window, and few windows on a seam.
+    """
     size, (c, o) = windows[-1].size, features
     is_dense = all(window.stride == 1 for window in windows) and windows[-1].reach == size > 1
     return is_dense and size * c >= o and 10 * _seamless_width(size, count) <= 11 * count
@@ -243,8 +246,8 @@ def _matrices(
 ) -> Iterator[tuple[Block, list[Array]]]:
     """Yield, block by block, matrices whose products with parts of the kernel add up to the outputs.
 
-    With a stride of 1, each row of the window has a matrix that overlaps the matrices of adjacent rows in memory.
-    Otherwise one matrix holds the whole window.
+    With strides of 1 along all but the last dimension, each row of the window has a matrix, which overlaps the matrices
+    of adjacent rows in memory. Otherwise one matrix holds the whole window.
     """
     c = x.shape[-1]
     # Number of window dimensions with separate matrices.
@@ -278,7 +281,7 @@ def _windowed(places: Array, counts: Sequence[int], num_outer: int, inner: Windo
 
 
 def _as_matrix(rows: Array) -> Array:
-    """View contiguous rows along the last two dimensions as rows of one matrix."""
+    """View rows in contiguous memory, indexed by two dimensions, as rows of one matrix."""
     return rows.reshape(*rows.shape[:-3], -1, rows.shape[-1]) if rows.ndim > 2 else rows
 
 

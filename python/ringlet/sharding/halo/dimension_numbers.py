@@ -47,11 +47,12 @@ _LETTERS = str.maketrans("bfio", "NCIO")
 
 
 def dimension_numbers_of(given: Any, ndim: int) -> ConvDimensionNumbers:
-    """Parse dimension numbers; raise ValueError for any other form.
+    """Parse dimension numbers; raise ValueError for any form not listed here.
 
     None means batch (or output features), features, spatial dimensions. One string has XLA's form,
     ``"b01f_01io->b01f"``. Three strings consist of letters: N and C for batch and features of input and result, O and I
     for output and input features of the kernel, any other letter for a spatial dimension, in the kernel's order.
+    Three sequences of numbers are as in ConvDimensionNumbers.
     """
     if given is None:
         return ConvDimensionNumbers(*(tuple(range(ndim)),) * 3)

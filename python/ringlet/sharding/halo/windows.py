@@ -158,7 +158,7 @@ def windows_of(
 
 
 def per_dimension(what: str, given: Numbers | None, ndim: int, least: int = 1) -> tuple[int, ...]:
-    """Return one number for each dimension."""
+    """Return one number for each dimension; one given number applies to all, and None means 1."""
     if given is None:
         given = 1
     one = whole_number(given)

@@ -16,7 +16,7 @@ from ringlet.sharding.layout.partition_spec import PartitionSpec
 
 @lru_cache(maxsize=1024)
 def spec_of(layout: Layout, mesh: Mesh) -> PartitionSpec | None:
-    """Return the axes that divide each dimension; None if the mesh's axes cannot describe the layout."""
+    """Return the PartitionSpec of a layout on a mesh; None if the mesh's axes cannot describe the layout."""
     if layout.only is not None:
         return None
     order = np.argsort(mesh.devices, axis=None)
@@ -38,9 +38,9 @@ def spec_of(layout: Layout, mesh: Mesh) -> PartitionSpec | None:
 
 
 def placement_text(layout: Layout, group: DeviceGroup | None, combined: str = "", *, is_short: bool = False) -> str:
-    """Return ``sharded ('x', None) on Mesh(x=4, y=2), unreduced over y``, or XLA's text if axes have no names.
+    """Return text such as ``sharded ('x', None) on Mesh(x=4, y=2), unreduced over y``, else XLA's text.
 
-    `combined` is the operation that combines parts, if it is not a sum; a short text omits the mesh.
+    `combined` is the name of the operation that combines parts, if it is not a sum; a short text omits the mesh.
     """
     mesh = None if group is None else group.mesh
     spec = None if mesh is None else spec_of(layout, mesh)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class DeviceGroup:
     """Logical devices, numbered from 0, of one process (`member` is None) or of several.
 
-    Operands of one operation must be on equal groups, or on groups that :meth:`joined` merges. Names and the mesh
-    do not affect equality: they are only displayed. `owner` is the rank of the process that owns each device.
+    Operands of one operation must be on equal groups, or on groups that :meth:`joined` merges. `names` and `mesh` do
+    not affect equality. `owner` is the rank of the process that owns each device.
     """
 
     num_devices: int
@@ -33,7 +33,7 @@ class DeviceGroup:
 
     @classmethod
     def of(cls, num_devices: int) -> DeviceGroup:
-        """Return the cached group of the first devices of this process."""
+        """Return the group of devices 0 to ``num_devices - 1`` of this process (cached)."""
         return _of(num_devices)
 
     def has(self, device: int) -> bool:
@@ -48,8 +48,9 @@ class DeviceGroup:
     def joined(self, other: DeviceGroup) -> DeviceGroup | None:
         """Return the group of an operation on arrays of both groups; None if such operations are not possible.
 
-        Two groups of one process with equal numbers of devices have a common group: the one with topology positions, if
-        any. Groups that differ in the replica only have the group of `self`.
+        Groups that are equal, or differ in `replica` only, have a common group: `other` or `self`. So have two groups
+        of one process with equal numbers of devices, unless both have topology positions: the group with positions, if
+        any.
         """
         if self == other:
             return other if self.mesh is None else self
@@ -74,7 +75,7 @@ def _of(num_devices: int) -> DeviceGroup:
 
 
 def common_group(function_name: str, arrays: Iterable[Any]) -> DeviceGroup:
-    """Return the common group of an operation's arrays."""
+    """Return the common group of an operation's arrays; raise ShardingError if there is none."""
     first: DeviceGroup
     first, *others = (array._group for array in arrays)
     for other in others:

@@ -69,7 +69,7 @@ class FactorMap:
 
 
 def broadcast_factors(shapes: Sequence[Shape]) -> tuple[tuple[Labels, ...], Labels]:
-    """Return the factors of broadcast operands, and of the result, whose dimensions are numbered."""
+    """Return the factors of broadcast operands and of their result: dimension numbers, None where one is repeated."""
     ndim = max(map(len, shapes), default=0)
     aligned = [(1,) * (ndim - len(shape)) + tuple(shape) for shape in shapes]
     repeated = [any(shape[d] != 1 for shape in aligned) for d in range(ndim)]

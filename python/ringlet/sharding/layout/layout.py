@@ -25,7 +25,7 @@ class Cut:
     tile: tuple[int, ...]
 
     def tile_of(self, device: int) -> int:
-        """Return the tile of a device."""
+        """Return the index of a device's tile."""
         return self.tile[device] if self.count > 1 else 0
 
 
@@ -93,7 +93,7 @@ class Layout:
         return _boxes(self, shape)
 
     def tiles(self, shape: tuple[int, ...]) -> tuple[tuple[int, Box | EllipsisType, bool], ...]:
-        """Return each device that holds values, the index of its tile, and whether other devices have the same box."""
+        """Return each device with values, its box as an index (``...`` if 0-d), and whether others have that box."""
         return _tiles(self, shape)
 
     def first_holders(self, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -126,7 +126,7 @@ class Mesh:
 
     @cached_property
     def group(self) -> DeviceGroup:
-        """The devices without the grid; one operation can combine arrays on different meshes over one group."""
+        """The devices as a group; one operation can combine arrays on different meshes with equal groups."""
         return replace(
             DeviceGroup.of(math.prod(self._sizes)),
             member=self._member,

@@ -31,8 +31,8 @@ class TileAssignment(NamedTuple):
 def normal_form(dimensions: tuple[int, ...], devices: tuple[int, ...], groups: tuple[Subgroup, ...]) -> TileAssignment:
     """Return the normal form of a tile assignment; equivalent assignments have the same normal form.
 
-    Groups have no dimension of size 1, each kind has one dimension, kinds are in a fixed order, and devices with equal
-    values are sorted (openxla/xla, ``xla/hlo/ir/hlo_sharding.h``, ``HloSharding::Subgroup``).
+    Trailing dimensions of size 1 are dropped, those of the same kind are merged, kinds are in the order of `SUBGROUPS`,
+    and devices with equal values are sorted (openxla/xla, ``xla/hlo/ir/hlo_sharding.h``, ``HloSharding::Subgroup``).
     """
     if not groups:
         return TileAssignment(dimensions, devices, ())
@@ -53,14 +53,14 @@ def normal_form(dimensions: tuple[int, ...], devices: tuple[int, ...], groups: t
 
 
 def listed_items(given: object, expected: str) -> tuple[Any, ...]:
-    """Return the items of a list; `expected` describes them in the error."""
+    """Return the items of an iterable other than a string; `expected` describes them in the error."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise TypeError(f"expected a list of {expected}, got {shortened(given)}")
     return tuple(given)
 
 
 def checked_devices(devices: Sequence[int], dimensions: Sequence[int]) -> tuple[int, ...]:
-    """Check that there is one device for each tile."""
+    """Return the devices as integers; raise ShardingError unless each tile has one device, and each device one tile."""
     numbers = tuple(whole for device in devices if (whole := whole_number(device)) is not None and whole >= 0)
     if len(numbers) != len(devices):
         raise ShardingError(f"devices are {list(devices)}: expected device numbers of 0 or more")

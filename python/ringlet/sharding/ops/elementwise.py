@@ -48,8 +48,8 @@ def result_dtypes(
 ) -> list[np.dtype[Any]]:
     """Return the dtypes of a ufunc's results, by calling it with arrays without elements, or raise NumPy's error.
 
-    A Python number is represented by its type, since its value has no effect; `outs` has None for results without
-    `out`.
+    `operands` are dtypes, or types of Python numbers, whose values have no effect; `outs` has the dtype of each `out`,
+    None for results without `out`.
     """
     if not options and not outs and isinstance(ufunc, np.ufunc) and is_cached(ufunc):
         return [*_dtypes(ufunc, tuple(operands))]
@@ -73,7 +73,7 @@ def _dtypes(ufunc: np.ufunc, operands: tuple[Any, ...]) -> tuple[np.dtype[Any], 
 
 
 def effort_of(ufunc: np.ufunc) -> int:
-    """Return the time of a ufunc relative to a sum; ufuncs without integer loops take longer."""
+    """Return the approximate time of a ufunc relative to a sum; ufuncs without integer loops take longer."""
     return 1 if any(types.startswith("l") for types in ufunc.types) and ufunc is not np.power else 4
 
 

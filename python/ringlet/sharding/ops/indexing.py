@@ -55,7 +55,7 @@ class _Basic(NamedTuple):
 
 
 def get_item(x: ShardedArray, key: Any) -> Any:
-    """Return ``x[key]``, read-only.
+    """Implement ``x[key]``; indices without arrays return read-only arrays.
 
     Slices, numbers, ``None`` and ``...`` keep the number of tiles along each dimension, except dimensions that a number
     indexes. Arrays of integers have the effect of :func:`numpy.take`; a mask selects elements on each device.
@@ -84,7 +84,7 @@ def get_item(x: ShardedArray, key: Any) -> Any:
 
 
 def _element(found: ShardedArray, kinds: tuple[type, ...]) -> Any:
-    """Return an element of an array of objects as the object, unless the index has an ellipsis."""
+    """Return `found`; for one element of an array of objects, the object itself unless the index has an ellipsis."""
     return found.item() if found._dtype.kind == "O" and not found._shape and type(...) not in kinds else found
 
 
@@ -92,7 +92,7 @@ def set_item(x: ShardedArray, key: Any, value: Any) -> None:
     """Implement ``x[key] = value``.
 
     For slices and numbers, and for masks with one value or row for all selected elements, each device writes to its own
-    tile. Other indices and values are sent to all devices, unless mask and values are divided.
+    tile. Other indices and values are sent to all devices, unless mask and values are sharded.
     """
     if _assigned_at_once(x, key, value):
         return
@@ -138,7 +138,7 @@ def _view_layout(layout: Layout, kinds: tuple[type, ...]) -> Layout | None:
 
 
 def _basic(shape: Shape, key: Any) -> _Basic | None:
-    """Convert an index to ranges, or raise NumPy's error; None if it contains arrays."""
+    """Convert an index to ranges, or raise NumPy's error; None for indices other than slices, numbers and None."""
     entries = _entries(shape, key)
     if entries is None:
         return None
@@ -162,7 +162,7 @@ def _basic(shape: Shape, key: Any) -> _Basic | None:
 
 
 def _entries(shape: Shape, key: Any) -> list[Any] | None:
-    """Return one entry for each old and new dimension: slices, numbers and None."""
+    """Return one entry for each old and new dimension, a slice, number or None; None if the index contains arrays."""
     entries: list[Any] = []
     ellipsis = None
     for entry in key if isinstance(key, tuple) else (key,):
@@ -293,7 +293,7 @@ def _is_mask(x: ShardedArray, key: Any) -> bool:
 
 
 def _is_uniform(value: Any, ndim: int) -> bool:
-    """Return whether all items of `ndim` dimensions that a mask selects are assigned one value."""
+    """Return whether a value is the same for all items, of `ndim` dimensions, that a mask selects."""
     return isinstance(value, (int, float, complex, np.generic, np.ndarray, ShardedArray)) and np.ndim(value) <= ndim
 
 
@@ -325,7 +325,7 @@ def _assign(x: ShardedArray, basic: _Basic, value: Any) -> None:
 
 
 def _assigned_at_once(x: ShardedArray, key: Any, value: Any) -> bool:
-    """Assign in one call if devices share the memory of both arrays; return whether this was possible."""
+    """Assign in one call if the work is small and devices share both arrays; return whether this was possible."""
     entries, kinds = _kinds_of(key)
     if not _SIMPLE.keys() >= {*kinds}:
         return False

@@ -24,7 +24,7 @@ from ringlet.values.operator_proxy import plain
 def concatenate(
     arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
 ) -> Any:
-    """Implement :func:`numpy.concatenate` in an operand's or the merged layout, whichever sends the fewest bytes."""
+    """Implement :func:`numpy.concatenate` in an operand's layout or a mix of them, whichever sends the fewest bytes."""
     operands = [_operand(array) for array in arrays]
     if axis is None:
         operands, axis = [np.ravel(x) for x in operands], 0
@@ -49,7 +49,10 @@ def concatenate(
 
 
 def _merged(layouts: Sequence[Layout]) -> Layout:
-    """Return a layout with, for each dimension, the first cut that is compatible with the cuts chosen before."""
+    """Return a layout with, for each dimension, the first cut that is compatible with the cuts chosen before.
+
+    If an array is on one device only, return the first layout.
+    """
     cuts = [WHOLE] * layouts[0].ndim
     for layout in layouts:
         for dimension, cut in enumerate(layout.cuts):

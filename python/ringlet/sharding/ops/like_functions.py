@@ -40,7 +40,7 @@ def astype(  # noqa: PLR0917  # NumPy's
 
 
 def _depends_on_values(source: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
-    """Return whether NumPy derives the text length or date unit from the values of objects."""
+    """Return whether NumPy derives the text length or date unit of the result from the elements."""
     if wanted.kind in "mM":
         return source.kind in "OSU" and np.datetime_data(wanted)[0] == "generic"
     return source.kind == "O" and wanted.itemsize == 0
@@ -64,7 +64,7 @@ def copy(a: ShardedArray, order: Any = "K", subok: bool = False) -> ShardedArray
 
 
 def _new(a: ShardedArray, dtype: Any, shape: Any) -> ShardedArray:
-    """Allocate an array with the tiles of `a`, or a replicated array if the number of dimensions differs."""
+    """Allocate an array divided as `a`, or undivided if the number of dimensions differs."""
     layout = a._layout.without_parts()
     sizes = a.shape if shape is None else shape_probe(shape).shape if not isinstance(shape, int) else (shape,)
     if len(sizes) != a.ndim:

@@ -78,7 +78,7 @@ def own_body(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _undivided_first(arguments: Callable[..., Any], function: str) -> Callable[..., Any]:
-    """Order the axes of an FFT so that NumPy transforms undivided axes first; the axis of a real FFT stays last.
+    """Wrap the function that orders the axes of an FFT: NumPy transforms undivided axes first; a real axis stays last.
 
     NumPy transforms the axes in descending order of their position in the list; `irfftn`, in ascending order.
     """

@@ -47,8 +47,7 @@ def reshape(
 def ravel(a: ShardedArray, order: Any = "C") -> ShardedArray:
     """Implement :func:`numpy.ravel`, except that the result is read-only.
 
-    Orders "A" and "K" follow the memory of arrays passed to `shard`, and of their views; all other arrays are in C
-    order.
+    Orders "A" and "K" follow the memory order of the buffers, and are C order if the devices are in several processes.
     """
     if order == "K":
         strides = _memory(a).strides
@@ -107,7 +106,7 @@ def _reshaped(x: ShardedArray, shape: Shape) -> ShardedArray:
 
 
 def _flat(x: ShardedArray, device: int, plan: _Plan) -> Array | None:
-    """Return a device's values in an array of the flat shape."""
+    """Return a device's values in an array of the flat shape; None for a device of another process."""
     buffer = x._buffer(device)
     if buffer is None:
         return None
@@ -206,7 +205,7 @@ def _groups(shape: Shape, new: Shape) -> Iterator[tuple[list[int], list[int]]]:
 
 
 def _keep_runs(cuts: list[Cut], dimensions: Sequence[int], shape: Shape) -> None:
-    """Keep the cuts of merged dimensions whose tiles are contiguous runs.
+    """Make merged dimensions whole, in `cuts`, unless their tiles are contiguous runs.
 
     If tiles have more than one index along a dimension, the following dimensions become whole.
     """
@@ -218,7 +217,7 @@ def _keep_runs(cuts: list[Cut], dimensions: Sequence[int], shape: Shape) -> None
 
 
 def _merged_tiles(cuts: Sequence[Cut], num_devices: int) -> tuple[int, list[int]]:
-    """Return the tiles of several dimensions as the tiles of one dimension."""
+    """Return the number of tiles of several dimensions, and each device's tile, counted in row-major order."""
     count, tiles = 1, [0] * num_devices
     for cut in cuts:
         count *= cut.count

@@ -29,8 +29,8 @@ _LINE = FactorMap((("i",),), ("i",))
 def along_lines(function: Callable[..., Any], a: Any, *args: Any, **kwargs: Any) -> Any:
     """Call a NumPy function that reorders elements along `axis`.
 
-    If `axis` is divided, its tiles move to another dimension and back. An array of one dimension is sorted by a sample
-    sort.
+    If `axis` is divided, its tiles move to another dimension and back. A divided array of one dimension is sorted by
+    a sample sort.
     """
     bound = _signature(function).bind(a, *args, **kwargs)
     given = bound.arguments

@@ -34,8 +34,9 @@ from ringlet.sharding.sharded_array import ShardedArray
 def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: Any = "raise") -> Any:
     """Implement :func:`numpy.take`.
 
-    Along a divided dimension, each device sends the requested rows that it has; if more rows are requested than exist,
-    the array is gathered along the dimension instead. Divided indices are sent to the devices that have the rows.
+    Along a divided dimension, each device sends the requested rows that it has; if at least as many are requested as
+    exist, the array is gathered along the dimension instead. Divided indices are sent to the devices with the rows if
+    the array is divided along this dimension only.
     """
     x = operand(a)
     if axis is None or x.ndim == 0:
@@ -125,7 +126,7 @@ def _taken_on_request(x: ShardedArray, indices: ShardedArray, axis: int) -> Shar
 def _exchange_requests(
     x: ShardedArray, made: ShardedArray, indices: ShardedArray, axis: int, requests: Sequence[tuple[int, int, int, int]]
 ) -> None:
-    """Send indices from each device to the holder of their tile, and rows back."""
+    """Send indices from each device to the holder of their tile, and rows back, into `made`."""
     length, group = -(-x.shape[axis] // x._layout.cuts[axis].count), x._group
     asked, places = [], []
     for device, holder, tile, number in requests:

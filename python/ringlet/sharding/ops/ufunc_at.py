@@ -58,7 +58,7 @@ class Scatter(NamedTuple):
 
 
 def scatter_of(ufunc: np.ufunc, target: Any, key: Any, values: Sequence[Any]) -> Scatter | None:
-    """Return a call of ``ufunc.at`` whose indices may be applied in any order; None if the order matters."""
+    """Return a call of ``ufunc.at`` whose indices may be applied in any order; None if order matters or is unknown."""
     is_array = isinstance(target, ShardedArray) or (type(target) in (np.ndarray, np.memmap) and target.flags.writeable)
     if not is_array or len(values) != 1 or not target.dtype.isnative:
         return None
@@ -101,7 +101,7 @@ def _aligned(shape: Sequence[int], labels: Sequence[Any], sizes: Sequence[int]) 
 
 
 def cost_of_gathering(arrays: Sequence[Any]) -> int:
-    """Return the number of bytes sent to gather arrays on each device."""
+    """Return the number of bytes sent to gather the sharded arrays on every device."""
     return sum(
         moved_bytes(x.shape, x.dtype.itemsize, x._layout, Layout.replicated(x._layout.num_devices, x.ndim))
         for x in arrays

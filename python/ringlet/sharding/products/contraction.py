@@ -114,7 +114,7 @@ def _shape_only(x: Any) -> Any:
 
 
 def numpy_error(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Exception:
-    """Return the error that a NumPy function raises for operands of these shapes and dtypes."""
+    """Return the error that a NumPy function raises for operands of these shapes and dtypes; if none, a ValueError."""
     try:
         function(*(_shape_only(x) for x in args), **kwargs)
     except Exception as error:  # NumPy may raise any class

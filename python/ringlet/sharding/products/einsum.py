@@ -78,7 +78,7 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 def product_order(labels: Sequence[Labels], shapes: Sequence[Shape], wanted: Labels) -> Pairs:
-    """Choose pairs of arrays that minimize the number of multiplications.
+    """Choose pairs of arrays that minimize the number of multiplications, approximately for many arrays.
 
     Pairs are positions in the list of arrays; each pair is removed, and its product is appended.
     """

@@ -126,7 +126,7 @@ class _Blocks:
         return select_ranges("slice", x, ranges, Layout.replicated(x._layout.num_devices, 2))._gathered()
 
     def update(self, x: ShardedArray, change: Callable[[Array, int], None], *, is_later: bool = False) -> None:
-        """Call ``change(tile, first_column)`` for each tile of `x`; `is_later`: `x` has columns after the matrix's."""
+        """Call ``change(tile, first_column)`` for each tile of `x`; `is_later` places `x` right of the matrix."""
 
         def kernel(tiles: list[Array], out: Array, where: TileBoxes) -> None:
             out[...] = tiles[0]

@@ -32,7 +32,7 @@ _CORES: dict[str, tuple[Labels, Labels, Labels]] = {
 
 
 def generalized(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Run a generalized ufunc; calls with ``keepdims`` run on gathered arrays."""
+    """Run a generalized ufunc; calls with ``keepdims`` return NotImplemented."""
     if kwargs:
         return NotImplemented if kwargs.get("keepdims") else _generalized(ufunc, inputs, kwargs)
     operands = tuple(map(settled, inputs))
@@ -44,7 +44,7 @@ def generalized(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) 
 
 @lru_cache(maxsize=1024)
 def _is_combined_first(ufunc: np.ufunc, kinds: tuple[tuple[Layout, Shape, np.dtype[Any]], ...]) -> bool:
-    """Return whether to combine partial operands first: the plan for the combined operands does not change their tiles.
+    """Return whether to combine partial operands first, namely if the plan then does not change their tiles.
 
     False if an operand is replicated, is on a single device, or is not floating-point or complex.
     """

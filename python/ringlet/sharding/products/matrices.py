@@ -26,8 +26,8 @@ _OF_ONE = ("cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "qr",
 def of_each(function: Callable[..., Any], operands: Sequence[Any], cores: Sequence[int], **options: Any) -> Any:
     """Apply a NumPy function to stacks of vectors or matrices; `cores` has their numbers of dimensions, 1 or 2.
 
-    If vectors or matrices are divided, the tiles move to dimensions of the stack. For one divided matrix, return
-    NotImplemented, which gathers the matrix.
+    If vectors or matrices are divided, the tiles move to dimensions of the stack. If an operand is one divided vector
+    or matrix, or an option is sharded, return NotImplemented, which gathers the arrays.
     """
     if any(x.ndim < core for x, core in zip(operands, cores, strict=True)):
         raise numpy_error(function, *operands, **options)
@@ -125,7 +125,7 @@ def solve(a: Any, b: Any) -> Any:
 
 @implements(np.linalg.lstsq)
 def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
-    """Solve least-squares problems with tall matrices."""
+    """Solve a least-squares problem with a tall sharded matrix; return NotImplemented for others."""
     a, b = operand(a), operand(b)
     if a.ndim != 2 or a.shape[0] < a.shape[1] or b.ndim not in (1, 2) or len(a) != len(b) or rcond == "warn":
         return NotImplemented

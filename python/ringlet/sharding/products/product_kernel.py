@@ -127,7 +127,7 @@ def _sums_of_rows(a: Array, b: Array, num_both: int, target: Array) -> None:
 
 
 def dots(a: Array, b: Array, out: Array) -> None:
-    """Sum products of real floats along the dimensions after those of `out`; lines that are long are not copied.
+    """Sum products of real floats along the dimensions after those of `out`; long contiguous lines are not copied.
 
     BLAS sums contiguous and strided elements in different orders, so lines are contiguous in all memory modes.
     """

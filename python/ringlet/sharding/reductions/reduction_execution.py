@@ -33,7 +33,7 @@ Reducer = Callable[[Array, Array | None, Array, TileBoxes], object]
 
 
 def normalized_axes(axis: Axes, ndim: int) -> tuple[int, ...]:
-    """Return the axes of an `axis` argument that NumPy has validated."""
+    """Return the axes of an `axis` argument that NumPy has validated, in ascending order from 0."""
     if axis is None or ndim == 0:
         return tuple(range(ndim))
     axes = axis if isinstance(axis, Sequence) else (axis,)
@@ -104,7 +104,7 @@ class Reduction:
 
     @property
     def is_cut(self) -> bool:
-        """Whether tiles must be combined."""
+        """Whether a reduced dimension is divided."""
         return any(self.x._layout.cuts[axis].count > 1 for axis in self.axes)
 
     def combined(self, reducer: Reducer, dtype: Any, op: Op, out: Any = None, *, takes_stacks: bool = False) -> Any:
@@ -150,8 +150,8 @@ class Reduction:
     def by_rows(self, ufunc: np.ufunc, dtype: np.dtype[Any]) -> Reduction:
         """Reduce each row of a tile first if that reads memory sequentially; return the remaining reduction.
 
-        `ufunc` allows partial reductions, up to rounding. Returns this reduction unchanged if tiles are whole rows,
-        small, or of different widths.
+        `ufunc` allows partial reductions, up to rounding. Returns this reduction unchanged in all other cases, for
+        example if tiles are whole rows or of different widths, or the array is small or partial.
         """
         x = self.x
         if self.mask is not None or not x.ndim or x.ndim - 1 not in self.axes or x._layout.is_partial:
@@ -261,7 +261,7 @@ class Reduction:
 
 @lru_cache(maxsize=1024)
 def _joined_layout(layout: Layout, axis: int, axes: tuple[int, ...]) -> Layout:
-    """Return a layout with `axis` whole; if no other dimension is divided, divide the first, to use all threads."""
+    """Return a layout with `axis` whole; if no other is divided, divide the first unless reduced, for threads."""
     wider = [WHOLE if each == axis else cut for each, cut in enumerate(layout.cuts)]
     if axis and 0 not in axes and all(cut.count == 1 for cut in wider):
         wider[0] = layout.cuts[axis]

@@ -67,8 +67,9 @@ def reduce(  # noqa: PLR0917  # as NumPy has them
 ) -> Any:
     """Reduce an array with a ufunc, as ``ufunc.reduce`` does; ``NotImplemented`` for plain arrays and objects.
 
-    If a reduced dimension is divided, the result is partial, or tile results are gathered if no collective combines
-    their values. For ufuncs that are not associative the dimension is gathered first. `instead_of_nan` replaces NaN.
+    ``NotImplemented`` also for ``initial=None`` if the ufunc has an identity. If a reduced dimension is divided, the
+    result is partial, or tile results are gathered if no collective combines their values. For ufuncs that are not
+    associative the dimension is gathered first. `instead_of_nan` replaces NaN.
     """
     if not isinstance(x, ShardedArray) or x.dtype.hasobject or (initial is None and ufunc.identity is not None):
         return NotImplemented  # tiles start from the identity, which initial=None excludes

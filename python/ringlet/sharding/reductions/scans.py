@@ -34,7 +34,8 @@ def accumulate(
     """Reduce each prefix of a dimension, as ``ufunc.accumulate`` does; ``NotImplemented`` for plain arrays and objects.
 
     If the dimension is divided, the last elements of the tiles are sent to all devices and combined with later tiles;
-    for ufuncs that are not associative, its tiles move to another dimension and back.
+    for ufuncs that are not associative, its tiles move to another dimension and back. With `out`, the dimension is
+    gathered.
     """
     if not isinstance(x, ShardedArray) or x.dtype.hasobject:
         return NotImplemented
@@ -90,7 +91,7 @@ def reduceat(  # noqa: PLR0917  # as NumPy has them
 ) -> Any:
     """Reduce slices of a dimension, as ``ufunc.reduceat`` does; a divided dimension is gathered.
 
-    Return ``NotImplemented`` if `indices` are sharded, `x` is not sharded, or `x` contains objects.
+    Return ``NotImplemented`` if `indices` are sharded, `x` is not, elements are objects, or `axis` is not an integer.
     """
     if not isinstance(x, ShardedArray) or isinstance(indices, ShardedArray) or x.dtype.hasobject:
         return NotImplemented

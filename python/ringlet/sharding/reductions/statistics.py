@@ -105,7 +105,7 @@ def _work_dtype(x: ShardedArray, dtype: Any) -> np.dtype[Any]:
 
 
 def _computes(x: Any, dtype: Any) -> bool:
-    """Return whether tiles compute moments: of numbers, but not of complex numbers in a real `dtype`."""
+    """Return whether tiles of `x` can compute moments: its elements are numbers, and `dtype` a float kind for them."""
     if not isinstance(x, ShardedArray) or x.dtype.kind not in "biufc":
         return False
     return _work_dtype(x, dtype).kind in ("c" if x.dtype.kind == "c" else "fc")

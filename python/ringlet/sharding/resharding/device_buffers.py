@@ -36,7 +36,7 @@ def fresh_like(array: Array, shape: Sequence[int] | None = None) -> Array:
 
 
 def fresh(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
-    """Return uninitialized writable memory in C order."""
+    """Return uninitialized writable memory in C order; while planning, the memory of one element."""
     if is_planning():
         return np.lib.stride_tricks.as_strided(np.zeros(1, dtype), shape, (0,) * len(shape))
     is_pooled = math.prod(shape) * dtype.itemsize >= _POOLED_BYTES and not dtype.hasobject
@@ -65,7 +65,7 @@ def empty(shape: Shape, dtype: np.dtype[Any], layout: Layout, group: DeviceGroup
 def buffers_for(layout: Layout, group: DeviceGroup, make: Callable[[int], Array]) -> list[Array | None]:
     """Return a buffer for each device of this process, as the mode and the group determine; None for other devices.
 
-    `make` is called for the first device of each part in ``"shared"`` mode, for all devices in ``"copy"`` mode.
+    `make` is called for the first device of each part in ``"shared"`` mode, for each in ``"copy"`` mode.
     """
     if current_mode() == "copy":
         return [make(device) if group.has(device) else None for device in range(group.num_devices)]

@@ -17,7 +17,7 @@ from ringlet.sharding.sharded_array import ShardedArray
 
 @lru_cache(maxsize=1024)
 def pencil(layout: Layout, shape: Shape, axes: tuple[int, ...]) -> Layout:
-    """Return a layout in which `axes` are whole: their cuts move to the longest other dimension, as far as they fit.
+    """Return a layout in which `axes` are whole: their cuts move to other dimensions, as far as tiles are long enough.
 
     Tiles that fit no other dimension are copied to several devices.
     """
@@ -36,7 +36,7 @@ def pencil(layout: Layout, shape: Shape, axes: tuple[int, ...]) -> Layout:
 
 
 def with_whole_axes(x: ShardedArray, axes: Sequence[int]) -> ShardedArray:
-    """Return an array with combined values and whole `axes`, by an all-to-all exchange; it shares memory with `x`."""
+    """Return `x` with combined parts and whole `axes`, by an all-to-all exchange; the result may share its memory."""
     x = materialized(x)
     return redistribute(x, pencil(x._layout, x.shape, tuple(axes)))
 
@@ -57,7 +57,7 @@ def all_gathered(x: Any) -> Any:
 
 
 def rows_of(x: ShardedArray, ndim: int) -> ShardedArray:
-    """Return an array with its first `ndim` dimensions merged into one, which is divided like the first."""
+    """Return an array with its first `ndim` dimensions, of which only the first stays divided, merged into one."""
     shape = (-1, *x.shape[ndim:]) if x.size else (int(0 not in x.shape[:ndim]), *x.shape[ndim:])
     return x if ndim == 1 else with_whole_axes(x, range(1, ndim)).reshape(shape)
 

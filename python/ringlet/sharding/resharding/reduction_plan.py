@@ -67,8 +67,8 @@ def plan_reduction(shape: Shape, source: Layout, target: Layout) -> ReductionPla
 def _part_holders(copies: Sequence[Sequence[int]], device: int) -> tuple[int, ...]:
     """Return, for each part, the device that sends the part to `device`.
 
-    The i-th holder of a part receives every part from its i-th holder, modulo the number of holders; a device that
-    holds no part uses its own number as i. This spreads the load over the holders.
+    The i-th holder of a part receives each part from the i-th holder of that part, modulo the number of holders; a
+    device that holds no part uses its own number as i. This spreads the load over the holders.
     """
     rank = next((owners.index(device) for owners in copies if device in owners), device)
     return tuple(owners[rank % len(owners)] for owners in copies)

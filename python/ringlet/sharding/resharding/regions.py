@@ -38,7 +38,7 @@ class IndexRange(NamedTuple):
 
     @property
     def key(self) -> slice:
-        """Slice that takes the indices, or a single index if all are equal."""
+        """Slice that takes the indices; with a step of 0, at most one of them."""
         if self.step == 0:
             return slice(self.start, self.start + min(self.length, 1))
         stop = self.start + self.step * self.length
@@ -104,7 +104,7 @@ def device_boxes(layout: Layout, shape: Shape) -> DeviceBoxes:
 
 
 def region_boxes(layout: Layout, shape: Shape, region: Region) -> DeviceBoxes:
-    """Return each device's box of a region of an array."""
+    """Return each device's box of a region of an array, in the coordinates of the result."""
     whole = device_boxes(layout, shape)
     boxes = []
     for bounds in whole.boxes:

@@ -30,7 +30,8 @@ from ringlet.sharding.sharded_array import ShardedArray
 def reshard(x: ShardedArray, sharding: Any) -> ShardedArray:
     """Return the same values in another sharding; called by :meth:`ShardedArray.reshard`.
 
-    If devices share memory, nothing is copied: the result reads the memory of `x` until either is written to.
+    If devices share memory and no parts are combined, nothing is copied: the result reads the memory of `x` until
+    either is written to.
     """
     if x._group.mesh is not None and type(sharding).__name__ in SPEC_NAMES:
         sharding = NamedSharding(x._group.mesh, sharding)
@@ -53,8 +54,8 @@ def reshard(x: ShardedArray, sharding: Any) -> ShardedArray:
 def redistribute(x: ShardedArray, layout: Layout) -> ShardedArray:
     """Return the values of an array in another layout for the same devices, and record the bytes sent.
 
-    If the parts of `layout` differ from those of `x`, the first part gets the combined values. The result shares memory
-    with `x`, so it must not be written to.
+    If `layout` has other parts than `x`, the parts are combined, and the first part of `layout` gets the values. The
+    result may be `x` itself, share its memory or be cached, so it must not be written to.
     """
     source = x._layout
     if source is layout or source == layout:
@@ -150,7 +151,7 @@ def _moved(x: ShardedArray, layout: Layout) -> ShardedArray:
 
 
 def _received(x: ShardedArray, layout: Layout) -> tuple[Sequence[Array | None], Sequence[Collective]]:
-    """Return each device's buffer, of the whole array's shape, after a transfer; writable buffers of `x` are reused."""
+    """Return each device's buffer after a transfer, and its collectives; writable buffers of `x` are reused."""
     if x._whole is not None:
         return (x._whole,) * layout.num_devices, _collectives(x, layout)
     buffers, plan = receive_buffers(x, layout), _plan(x, layout)
@@ -160,7 +161,7 @@ def _received(x: ShardedArray, layout: Layout) -> tuple[Sequence[Array | None], 
 
 
 def receive_buffers(x: ShardedArray, layout: Layout) -> list[Array | None]:
-    """Return the buffer in which each device receives the elements of `layout` that it lacks.
+    """Return the buffer in which each device receives the elements of its box in `layout` that it lacks.
 
     Writable buffers of `x` are reused, other buffers are copied; None for devices of other processes, and for devices
     that hold no part of the array in either layout.

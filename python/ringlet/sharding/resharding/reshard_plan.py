@@ -42,7 +42,7 @@ class ReshardPlan:
 
     @property
     def seconds(self) -> float:
-        """Predicted time in seconds, if the devices have positions in a topology."""
+        """Predicted time in seconds; 0 if the devices have no positions in a topology."""
         return sum(collective.seconds or 0.0 for collective in self.collectives)
 
 
@@ -163,7 +163,7 @@ _MOST_ORDERS = 6
 
 
 def _intermediate_layouts(source: Layout, target: Layout) -> Iterator[tuple[Layout, ...]]:
-    """Yield intermediate layouts: dimensions changed one by one, in any order; the whole array on each device."""
+    """Yield sequences of intermediate layouts: dimensions change one by one, in several orders, or all become whole."""
     if source.only is not None or target.only is not None:
         return
     changed = [i for i, (a, b) in enumerate(zip(source.cuts, target.cuts, strict=True)) if a != b]

@@ -50,7 +50,7 @@ def repeated(array: Array, shape: Shape) -> Array:
 def select_ranges(name: str, x: ShardedArray, ranges: tuple[IndexRange, ...], layout: Layout) -> ShardedArray:
     """Return the selected elements of an array in a layout with the same parts, as a read-only value.
 
-    The elements are views if devices share memory.
+    The elements are views if no data moves between memories.
     """
     if x._whole is not None and x._group.member is None and not is_recording():
         return x._derive(lambda buffer: range_view(buffer, ranges), layout)
@@ -88,7 +88,7 @@ def nothing_moves(x: ShardedArray, copies: CopyPlan) -> bool:
 
 
 def record_copies(name: str, operands: Any, result: ShardedArray, copies: CopyPlan) -> None:
-    """Record an operation whose messages are planned."""
+    """Record an operation with the collectives of its copies."""
     collectives: Sequence[Collective] = copies.collectives
     if result._group.assignment is not None:
         collectives = [timed(collective, result._group) for collective in collectives]
@@ -110,7 +110,8 @@ def fill(
 ) -> None:
     """Run the copies from source regions into `places`: for each device, an array of the result's shape.
 
-    A source has a view of each device's memory, and the position in the result at which the view begins.
+    `places` has None for devices of other processes. A source has a view of each device's memory, and the position in
+    the result at which the view begins.
     """
     brought: list[list[tuple[Box, Array]]] = [[] for _ in places]
     for number, (buffers, offset) in enumerate(sources):
@@ -130,7 +131,7 @@ def fill(
 
 
 def writers(places: Spaces, target: DeviceBoxes) -> list[int]:
-    """Return the devices that must write: one for each box's memory."""
+    """Return the devices that must write: of the devices that share the memory of a non-empty box, the first."""
     first: dict[tuple[int, object], int] = {}
     for device, (place, box, part) in enumerate(zip(places, target.boxes, target.parts, strict=True)):
         if place is not None and part >= 0 and all(begin < end for begin, end in box):
@@ -139,7 +140,7 @@ def writers(places: Spaces, target: DeviceBoxes) -> list[int]:
 
 
 def region_views(x: Any, region: Region, num_devices: int) -> tuple[Spaces, tuple[int, ...]]:
-    """Return the view of each device's memory through a region, and the position at which the view begins."""
+    """Return the view of each device's memory through a region, and the position of the view in the result."""
     if not isinstance(x, ShardedArray):
         return [range_view(x, region.ranges)] * num_devices, region.offset
     buffers = [x._buffer(device) for device in range(num_devices)]

@@ -18,7 +18,10 @@ Spaces = Sequence[Array | None]
 
 
 class Transfer(NamedTuple):
-    """Values sent from one device to another; an array is None if another process owns that device."""
+    """Values `given` by the source device, and memory `taken` of the target device that receives them.
+
+    An array is None if another process owns the device.
+    """
 
     source: int
     target: int
