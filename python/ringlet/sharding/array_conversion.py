@@ -190,7 +190,7 @@ class Conversions:
         return np.round(self, digits or 0) if self.shape else round(self.numpy(), digits)
 
     def _number(self: Any) -> Any:
-        """Return a value whose conversion succeeds or raises NumPy's error, without gathering a large array."""
+        """Return the element to convert to a number; for other sizes, an array for which NumPy raises its error."""
         if self.size != 1:
             return np.broadcast_to(np.zeros((), self.dtype), self.shape)
         return self._gathered()[()] if self._is_number() else self._gathered()

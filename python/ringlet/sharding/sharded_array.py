@@ -248,7 +248,7 @@ class ShardedArray(ArrayMethods, Conversions):
 
     @property
     def spec(self) -> PartitionSpec | None:
-        """The axes of the mesh that divide each dimension; None without a mesh, or if its axes cannot describe it."""
+        """The axes of the mesh that divide each dimension; None without a mesh, or if its axes do not fit."""
         return None if self.mesh is None else spec_of(self._layout, self.mesh)
 
     @property

@@ -116,7 +116,7 @@ class _Job:
                 self._has_ended.set()
 
     def finish(self) -> None:
-        """Wait for the helpers' devices; then raise KeyboardInterrupt, or the first failed device's exception."""
+        """Wait for the helpers, then raise the first failed device's exception; KeyboardInterrupt has precedence."""
         self._is_closed = True
         with self._lock:
             is_busy = bool(self._helpers)
@@ -139,7 +139,7 @@ class _Job:
                 del error
 
     def _wait(self, is_interrupted: bool) -> None:
-        """Wait for the helpers; after Ctrl-C, print the lines that they execute unless they end soon."""
+        """Wait for the helpers; after Ctrl-C, print the source lines that they execute unless they end soon."""
         if is_interrupted and not self._has_ended.wait(_SILENT_SECONDS):
             busy = self._helpers.copy()
             where = "; ".join(dict.fromkeys(map(location, busy)))

@@ -122,7 +122,7 @@ def to_jax(x: ShardedArray, devices: Sequence[Any] | None = None) -> Any:
 
 
 def _axes(x: ShardedArray, sharding: Sharding) -> tuple[tuple[str, ...], list[Any], Any]:
-    """Return the names of the axes, the entry of each dimension, and the grid of logical devices."""
+    """Return the names of the axes, the entries of the PartitionSpec, and the grid of logical devices."""
     if x.mesh is not None and x.spec is not None:
         return x.mesh.axis_names, [axes or None for axes in x.spec.entries], x.mesh.devices
     if sharding.kind == "replicated":

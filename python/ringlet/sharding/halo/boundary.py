@@ -61,7 +61,10 @@ def _can_hold(number: Array, dtype: np.dtype[Any]) -> bool:
 
 @lru_cache(maxsize=4096)
 def segments(length: int, begin: int, end: int, kind: str) -> tuple[Segment, ...]:
-    """Divide positions `begin` to `end`, which a dimension of `length` may lack, into segments; omit constants."""
+    """Divide positions `begin` to `end` of a dimension of `length` elements into segments.
+
+    Positions beyond the ends take elements according to `kind`; positions of constants are in no segment.
+    """
     if begin >= end:
         return ()
     if kind in ("constant", "nearest"):

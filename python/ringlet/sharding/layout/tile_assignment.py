@@ -31,8 +31,9 @@ class TileAssignment(NamedTuple):
 def normal_form(dimensions: tuple[int, ...], devices: tuple[int, ...], groups: tuple[Subgroup, ...]) -> TileAssignment:
     """Return the normal form of a tile assignment; equivalent assignments have the same normal form.
 
-    Trailing dimensions of size 1 are dropped, those of the same kind are merged, kinds are in the order of `SUBGROUPS`,
-    and devices with equal values are sorted (openxla/xla, ``xla/hlo/ir/hlo_sharding.h``, ``HloSharding::Subgroup``).
+    Of the trailing dimensions, whose kinds are `groups`, those of size 1 are dropped, those of the same kind are
+    merged, and kinds are in the order of `SUBGROUPS`; devices with equal values are sorted (openxla/xla,
+    ``xla/hlo/ir/hlo_sharding.h``, ``HloSharding::Subgroup``).
     """
     if not groups:
         return TileAssignment(dimensions, devices, ())

@@ -123,7 +123,7 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
 def _kernel(
     ufunc: np.ufunc, has_mask: bool, kept: Sequence[int], options: dict[str, Any]
 ) -> Callable[[list[Any], Sequence[Array]], None]:
-    """Return the kernel of one tile of all results, from tiles of the operands, the mask and the old values."""
+    """Return the function that fills a tile of each result from tiles of the operands, the mask and the old values."""
 
     def fill(tiles: list[Any], places: Sequence[Array]) -> None:
         for k, old in zip(kept, tiles[len(tiles) - len(kept) :], strict=True):

@@ -22,7 +22,7 @@ _MOST_REGIONS = 1024
 
 
 def _from_ranges(name: str, x: ShardedArray, ranges: Sequence[Sequence[IndexRange]]) -> Any:
-    """Assemble index ranges of `x` along each dimension in its layout; NotImplemented for more than 1024 regions."""
+    """Assemble index ranges of `x` along each dimension in its layout; return NotImplemented for too many regions."""
     x = materialized(x)
     ranges = [[index_range for index_range in along if index_range.length] for along in ranges]
     count = int(np.prod([len(along) for along in ranges], dtype=float))

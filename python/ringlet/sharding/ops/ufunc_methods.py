@@ -80,7 +80,7 @@ def _at(ufunc: np.ufunc, target: Any, key: Any, values: list[Any]) -> None:
 
 
 def _at_in_box(ufunc: np.ufunc, buffer: Array, box: Box, key: Any, *values: Any) -> None:
-    """Apply the updates inside a box of an array, in the order of the whole call."""
+    """Apply the updates of ``ufunc.at`` to elements in a box of an array, in the order of the whole call."""
     if not buffer.shape:  # a 0-d array has a single box
         ufunc.at(buffer, key, *values)
         return

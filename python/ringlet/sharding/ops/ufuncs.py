@@ -180,7 +180,7 @@ def _with_parts(ufunc: np.ufunc, inputs: tuple[Any, ...], target: Any) -> Sharde
 
 
 def _part_by_part(ufunc: np.ufunc, inputs: Sequence[Any], place: int) -> ShardedArray | None:
-    """Multiply or divide a partial number; None if the result is not partial, or for other operations."""
+    """Multiply or divide a partial 0-d array; None if the result is not partial, or for other operations."""
     x = inputs[place]
     kinds = [type(value) if type(value) in _NUMBERS else getattr(value, "dtype", None) for value in inputs]
     is_one = not any(kind is None or getattr(value, "shape", ()) for kind, value in zip(kinds, inputs, strict=True))
@@ -243,7 +243,7 @@ def _fill(ufunc: np.ufunc, arrays: list[Any], result: ShardedArray, chosen: _Pla
 
 
 def _slabs(shape: Shape, shapes: Sequence[Shape], count: int) -> tuple[tuple[Box, ...], ...]:
-    """Divide a result and its broadcast operands along the first dimension that is long enough, else the longest."""
+    """Divide a result and its operands into `count` boxes along the first dimension that suffices, else the longest."""
     if not shape:
         return (((),) * (len(shapes) + 1),)
     axis = next((axis for axis, size in enumerate(shape) if size >= count), int(np.argmax(shape)))

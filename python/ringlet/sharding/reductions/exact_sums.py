@@ -19,7 +19,7 @@ _MOST_EXPONENT, _SCALE = 1000, 200
 
 
 def is_supported(x: ShardedArray, dtype: np.dtype[Any] | None) -> bool:
-    """Return whether array and `dtype`, that of its sum, are float64, complex128, or shorter float or complex types."""
+    """Return whether the dtypes of `x` and, if given, of its sum are floats up to 64 bits or complex up to 128."""
     kinds = [x.dtype] if dtype is None else [x.dtype, dtype]
     return all(kind.kind in "fc" and kind.itemsize <= (8 if kind.kind == "f" else 16) for kind in kinds)
 

@@ -172,7 +172,7 @@ class Reduction:
         return replace(self, x=rows._on_whole_axis(x.ndim - 1, reducer, dtype, None))
 
     def _is_exact_by_rows(self, dtype: np.dtype[Any]) -> bool:
-        """Return whether a tile's result does not depend on other tiles: rows are contiguous and not converted."""
+        """Return whether a tile's bits do not depend on other tiles: memory is in C order, floats are not converted."""
         x = self.x
         if dtype.kind in "fc" and dtype != x._dtype:
             return False
@@ -197,7 +197,7 @@ class Reduction:
         return self.mask is None and x._whole is not None and is_wide and self._is_exact_by_rows(dtype)
 
     def _on_whole_axis(self, axis: int, reducer: Reducer, dtype: Any, op: Op | None, takes_stacks: bool = False) -> Any:
-        """Reduce with `axis`, which is not reduced, undivided if memory is shared: narrow tiles are much slower."""
+        """Reduce with the unreduced dimension `axis` whole if memory is shared, since narrow tiles are much slower."""
         x = self.x
         if x._whole is None or current_mode() != "shared":  # the result would not be in shared memory
             return self._apply(reducer, dtype, None, op)
@@ -261,7 +261,7 @@ class Reduction:
 
 @lru_cache(maxsize=1024)
 def _joined_layout(layout: Layout, axis: int, axes: tuple[int, ...]) -> Layout:
-    """Return a layout with `axis` whole; if no other is divided, divide the first unless reduced, for threads."""
+    """Return a layout with `axis` whole; if none stays divided, divide the first unless reduced, to use all threads."""
     wider = [WHOLE if each == axis else cut for each, cut in enumerate(layout.cuts)]
     if axis and 0 not in axes and all(cut.count == 1 for cut in wider):
         wider[0] = layout.cuts[axis]

@@ -105,7 +105,7 @@ def _work_dtype(x: ShardedArray, dtype: Any) -> np.dtype[Any]:
 
 
 def _computes(x: Any, dtype: Any) -> bool:
-    """Return whether tiles of `x` can compute moments: its elements are numbers, and `dtype` a float kind for them."""
+    """Return whether tiles can compute moments: of numbers, in a float dtype, or complex dtype for complex numbers."""
     if not isinstance(x, ShardedArray) or x.dtype.kind not in "biufc":
         return False
     return _work_dtype(x, dtype).kind in ("c" if x.dtype.kind == "c" else "fc")
