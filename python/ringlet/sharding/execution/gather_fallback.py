@@ -1,4 +1,4 @@
-"""Gather fallback: counts operations without a tiled form, and warns about or refuses them."""
+"""Gather fallback: records operations without a tiled form, and warns about or refuses them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""XLA's text and protocol-buffer formats for shardings."""
+"""Formats of shardings in XLA, and conversions to and from arrays of JAX and PyTorch."""

@@ -1,4 +1,4 @@
-"""Windows of convolutions and pooling along one dimension: integer arithmetic."""
+"""Windows of convolutions and pooling: their positions along each dimension, in integer arithmetic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layout: tile counts and positions as integers, the form that operations compute with."""
+"""Layout: the tile of each device along each dimension, as integers from which operations are planned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NumPy functions composed of other functions: comparisons, differences and splits."""
+"""NumPy functions composed of other functions, such as comparisons, differences and splits."""
 
 from __future__ import annotations
 

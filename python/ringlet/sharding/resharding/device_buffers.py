@@ -1,4 +1,4 @@
-"""Buffers of sharded arrays: each has the whole array's shape, with values in its device's box."""
+"""Buffers of sharded arrays: each has the whole array's shape, with values in the boxes of its devices."""
 
 from __future__ import annotations
 
