@@ -232,7 +232,6 @@ class _Stream(NamedTuple):
     key: NDArray[Any]
 
     def block(self, number: int) -> Array:
-        """Return the numbers of a block; the last block may be shorter."""
         return self.draw(number, min(BLOCK, math.prod(self.shape) - number * BLOCK))
 
     def draw(self, number: int, count: int) -> Array:
@@ -250,7 +249,6 @@ class _Stream(NamedTuple):
         return values
 
     def fill_box(self, tile: Array, box: Box) -> None:
-        """Fill the box of one device from the blocks that contain its elements."""
         for number in range(-(-math.prod(self.shape) // BLOCK)):
             start = number * BLOCK
             flat = np.arange(start, min(start + BLOCK, math.prod(self.shape)))

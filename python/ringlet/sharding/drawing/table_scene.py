@@ -130,7 +130,6 @@ def _spans(
 
 
 def _filled(cells: Sequence[tuple[Box, Cell, str]], num_devices: int) -> Iterator[Item]:
-    """Yield coloured boxes that fill the tiles: one band for each device that holds the tile."""
     boxes: dict[Style, list[Box]] = {}
     styles = device_styles(num_devices)
     for (x, y, w, h), cell, _ in cells:

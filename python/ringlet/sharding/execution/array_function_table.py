@@ -183,7 +183,6 @@ def gathered(name: str, value: Any) -> Any:
 def _without_out(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any], ShardedArray | None]:
-    """Return the arguments without a sharded `out`, positional or keyword, and that array; None if there is none."""
     if isinstance(kwargs.get("out"), ShardedArray):
         others = dict(kwargs)
         return args, others, others.pop("out")

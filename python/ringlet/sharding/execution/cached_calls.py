@@ -71,8 +71,6 @@ _Call = StackedCall | _WholeCall
 
 
 class _Recorder:
-    """The stacked calls of a full call, each with its operands and result."""
-
     def __init__(self) -> None:
         self.calls: list[tuple[StackedCall, Sequence[Array], Array]] = []
 

@@ -70,8 +70,6 @@ def _known_fields(sharding: Sharding) -> Iterator[bytes]:
 
 @dataclass
 class _Message:
-    """Decoded fields, not yet validated."""
-
     numbers: dict[int, list[int]] = field(default_factory=lambda: {number: [] for number in _NUMBERS})
     elements: list[bytes] = field(default_factory=list)
     unknown: bytes = b""

@@ -205,7 +205,6 @@ def _convolution(x: Any, kernel: Any, options: tuple[Any, ...]) -> Convolution:
 
 
 def _frozen(option: Any) -> Any:
-    """Convert an option to a hashable value, for use as a cache key."""
     if isinstance(option, np.ndarray):
         option = option.tolist()
     if isinstance(option, (list, tuple)):

@@ -229,7 +229,6 @@ def _blocks_of(shape: Shape, box: Box, dtype: np.dtype[Any]) -> Iterator[tuple[B
 
 
 def _applied(function: Callable[[Array], Any], buffer: Array, part: Box, view: _View) -> Array:
-    """Return the function's result for a part, without its halo."""
     seen = extended(buffer, view.bounds(part), view.boundaries)
     result = np.asarray(function(seen))
     shape = tuple(side.stop - side.start for side in part)

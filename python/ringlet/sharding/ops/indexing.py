@@ -48,7 +48,6 @@ class _Basic(NamedTuple):
         return layout.with_cuts([WHOLE if e == 0 else cut for e, cut in zip(entries, layout.cuts, strict=True)])
 
     def layout(self, taken: Layout) -> Layout:
-        """Return the final layout, given :meth:`taken_layout`."""
         cuts = iter(taken.cuts)
         placed = [(entry, WHOLE if entry is None else next(cuts)) for entry in self.key]
         return taken.with_cuts([cut for entry, cut in placed if entry != 0])

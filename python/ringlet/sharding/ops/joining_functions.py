@@ -67,7 +67,6 @@ def _operand(array: Any) -> Any:
 
 
 def _fit(operands: Sequence[Any], axis: Any) -> bool:
-    """Return whether an axis exists and the arrays' shapes agree along all other axes."""
     ndim = operands[0].ndim
     if any(x.ndim != ndim for x in operands) or not -ndim <= operator.index(axis) < ndim:
         return False

@@ -39,7 +39,6 @@ def _from_ranges(name: str, x: ShardedArray, ranges: Sequence[Sequence[IndexRang
 
 
 def _ranges_of_indices(indices: NDArray[np.intp]) -> list[IndexRange]:
-    """Convert indices to ranges of constant step."""
     ranges: list[IndexRange] = []
     for index in indices.tolist():
         if ranges:

@@ -106,7 +106,6 @@ def _reshaped(x: ShardedArray, shape: Shape) -> ShardedArray:
 
 
 def _flat(x: ShardedArray, device: int, plan: _Plan) -> Array | None:
-    """Return a device's values in an array of the flat shape; None for a device of another process."""
     buffer = x._buffer(device)
     if buffer is None:
         return None
@@ -119,7 +118,6 @@ def _flat(x: ShardedArray, device: int, plan: _Plan) -> Array | None:
 
 
 def _in_place(x: ShardedArray, shape: Shape, layout: Layout) -> ShardedArray:
-    """Return an array of another shape whose devices keep their values."""
     if all(
         buffer is None or _view_of(buffer, shape) is not None for buffer in map(x._buffer, range(x._group.num_devices))
     ):

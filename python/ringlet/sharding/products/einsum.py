@@ -135,7 +135,6 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
 
 @lru_cache(maxsize=1024)
 def _labels(text: str, shapes: tuple[Shape, ...]) -> tuple[Labels, ...] | None:
-    """Return the labels of the operands' and the result's dimensions; None for arguments that NumPy rejects."""
     labels = labels_of(text, [len(shape) for shape in shapes])
     return labels if labels is not None and _are_compatible(labels, shapes) else None
 
@@ -153,7 +152,6 @@ def _are_compatible(labels: tuple[Labels, ...], shapes: Sequence[Shape]) -> bool
 
 @lru_cache(maxsize=1024)
 def _dtype(dtypes: tuple[Any, ...], out_dtype: Any, **options: Any) -> np.dtype[Any]:
-    """Return the dtype of NumPy's result; raise NumPy's error for an invalid cast."""
     ones = [np.zeros(1, dtype) for dtype in dtypes]
     if out_dtype is not None:
         options["out"] = np.empty((), out_dtype)

@@ -90,7 +90,6 @@ def _generalized(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any])
 def _rule(
     ufunc: np.ufunc, shapes: tuple[Shape, ...], dtypes: tuple[np.dtype[Any], ...], **options: Any
 ) -> tuple[tuple[Labels, ...], np.dtype[Any]]:
-    """Return the labels of operands and result, and the result's dtype, or raise NumPy's errors."""
     ndims = tuple(map(len, shapes))
     labels = _labels(ufunc.__name__, ndims, _axes(options))
     if labels is None or not _are_compatible(labels, shapes):

@@ -180,7 +180,6 @@ def _nanmean(
 def _moment(
     function: Callable[..., Any], finish: Finish, a: Any, *, out: Any, keepdims: Any, where: Any, **kwargs: Any
 ) -> Any:
-    """Compute a function of the moments; functions with the prefix nan skip NaN."""
     if not isinstance(a, ShardedArray) or not _computes(a, kwargs["dtype"]):
         return NotImplemented
     found = _modelled(function, a, out, where, **kwargs)
