@@ -1,7 +1,7 @@
 """Functions that split and rebuild nodes whose classes need no registration.
 
-*Containers* are the structures of ``tf.nest``: subclasses of lists, tuples and dictionaries, other mappings, and
-classes with ``__tf_flatten__``. *Composites* are objects with named fields: dataclasses and attrs classes.
+*Containers* are the structures of ``tf.nest``: subclasses of lists, tuples, deques and dictionaries, other mappings,
+and classes with ``__tf_flatten__``. *Composites* are objects with named fields: dataclasses and attrs classes.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def misspelt(environ: Mapping[str, str]) -> dict[str, str]:
     """Return each variable with a misspelt name, and the nearest name that is read.
 
     A name counts as misspelt if it begins with ``RINGLET_`` and no such variable is read, or if it differs from
-    a known, unset variable only in case and by at most one edit per four characters.
+    ``TF_CONFIG``, ``WORLD_SIZE`` or ``RANK``, if unset, only in case and by at most one edit per four characters.
     """
     found = {}
     for name in sorted(environ):

@@ -143,7 +143,7 @@ def pairs_of(pairs: Iterable[Any], num_ranks: int) -> list[tuple[int, int]]:
 
 
 def pass_ends(sizes: Sequence[int], bytes_per_pack: Any) -> list[int]:
-    """Group consecutive arrays into passes of at most `bytes_per_pack` bytes; return the end index of each pass.
+    """Group consecutive arrays of `sizes` bytes into passes of at most `bytes_per_pack`; return their end indices.
 
     A larger array forms its own pass; 0 means a single pass. An empty list also has one pass.
     """

@@ -46,7 +46,7 @@ def available_memory(root: Path = Path("/")) -> AvailableMemory | None:
 def check_available_memory(num_bytes: int, what: str) -> None:
     """Raise an error if an allocation exceeds the available memory; otherwise the system would kill a process.
 
-    Idle buffers of this process are freed first.
+    If memory is short, idle buffers of this process are freed first.
     """
     left = available_memory()
     if left is not None and left.num_bytes < num_bytes and _core.trim_shared():
@@ -63,7 +63,7 @@ def check_available_memory(num_bytes: int, what: str) -> None:
 
 
 def control_group_room(root: Path, controller: str) -> list[tuple[int, str]]:
-    """Return the remaining ``"memory"`` (bytes) or ``"pids"`` and the name of each control group of this process."""
+    """Return what is left of ``"memory"`` (bytes) or ``"pids"`` in each control group with a limit, and its name."""
     found = []
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, controllers, group = line.split(":", 2)

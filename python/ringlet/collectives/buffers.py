@@ -81,8 +81,8 @@ def is_direct(out: Array) -> bool:
 class Output:
     """A caller's output array, and the buffer that the core fills for it.
 
-    A size of None in `shape`, or a `shape` of None, is determined by the core. `direct` is `out` with `axis` moved to
-    the front, as the core writes it, or a temporary buffer if the core cannot write to `out`.
+    A size of None in `shape`, or a `shape` of None, is checked later, by the core. `direct` is `out` with `axis` moved
+    to the front, as the core writes it, or a temporary buffer if the core cannot write to `out`.
     """
 
     __slots__ = ("_given", "_out", "_target", "direct")
@@ -157,7 +157,7 @@ def copy_if_partly_overlapping(out: Array, buffer: Array) -> Array:
 
 
 def overlaps_partly(out: Array, buffer: Array) -> bool:
-    """Return whether two arrays overlap, but are not the same memory."""
+    """Return whether two arrays may overlap, and are not the same memory."""
     if out is buffer or not np.may_share_memory(out, buffer):
         return False
     return out.ctypes.data != buffer.ctypes.data or out.nbytes != buffer.nbytes

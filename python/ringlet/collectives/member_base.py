@@ -24,10 +24,10 @@ class Inboxes(Protocol):
         """Return the inbox of a rank."""
 
     def failure(self, text: str) -> Exception:
-        """Return the error about the failure of the group."""
+        """Return the error for a failure of the group with this text."""
 
     def close(self, rank: int, seconds: float = 0) -> list[str]:
-        """Close the inbox of `rank` once its messages are sent, or after `seconds`; name the unfinished operations."""
+        """Close the inbox of `rank` once its messages are sent, or after `seconds`; return unfinished operations."""
 
     def open_part(self) -> Inbox:
         """Return an inbox for this rank as a member of a new subgroup.

@@ -100,7 +100,7 @@ class MessageWork(Work[T]):
         return True
 
     def _end(self, error: Exception) -> None:
-        """End a receive without a message; for a send, raise the error."""
+        """Fail a receive with `error`, or wait for its message if that is arriving; for a send, raise `error`."""
         if self._withdraw is None or self._received is None:
             raise error
         if not self._withdraw(self._received, error):
@@ -254,7 +254,10 @@ def _tag_of(tag: Any) -> int:
 def stored_by(
     received: Future[Any], store: Callable[[Any], T], as_error: Callable[[BaseException], BaseException] | None = None
 ) -> Future[T]:
-    """Return a future with the result of `store`, called with the result of `received` once `received` is done."""
+    """Return a future with the result of `store`, called with the result of `received` once `received` is done.
+
+    `as_error`, if given, converts an exception to the exception of the future.
+    """
     from concurrent.futures import Future
 
     stored: Future[T] = Future()
@@ -290,7 +293,7 @@ def text_of(array: Array) -> str:
 
 
 def array_of(text: str) -> Array:
-    """Return an empty array of the dtype and shape that a result of :func:`text_of` describes.
+    """Return an uninitialized array of the dtype and shape that a result of :func:`text_of` describes.
 
     >>> array_of("[('x', '<f4'), ('y', '<i8', (2,))][5]").dtype["y"]
     dtype(('<i8', (2,)))
@@ -335,7 +338,7 @@ class ThreadInboxes:
         return self._made[rank]
 
     def failure(self, text: str) -> Exception:
-        """Return the error about the failure of the group."""
+        """Return the error for a failure of the group with this text."""
         return CollectiveAborted(text)
 
     def close(self, rank: int, seconds: float = 0) -> list[str]:

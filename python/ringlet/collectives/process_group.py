@@ -118,7 +118,7 @@ def init_process_group(
 
 
 def job_id(environ: Mapping[str, str]) -> str:
-    """Return the job id that the launcher sets, which distinguishes otherwise equal jobs."""
+    """Return ``RINGLET_JOB_ID``, else the launcher's job id, which distinguishes otherwise equal jobs; may be empty."""
     return as_text(job_id_of(environ))
 
 

@@ -344,7 +344,7 @@ def _converted(
 
 
 def _same_shape(x: Any, op: Op, out: Array | None, call: Callable[[Any, Array | None], Any]) -> Any:
-    """Make a call whose result has the shape of its input."""
+    """Make a call whose result has the shape of its input; convert the arguments if the core cannot use them."""
     try:
         return call(x, out)
     except _core.Unusable:

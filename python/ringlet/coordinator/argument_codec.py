@@ -25,7 +25,7 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True)
 class Payload:
-    """An encoded value, with copies of its arrays and the variables and PerWorkerValues that it refers to."""
+    """A pickled value with copies of its arrays, and the variables and PerWorkerValues to which it refers."""
 
     header: bytes
     buffers: Sequence[bytes] = ()
@@ -77,7 +77,7 @@ class Functions:
 
 
 def pack_value(value: Any) -> Payload:
-    """Pickle a value for workers."""
+    """Pickle a value for workers, with references in place of variables, strategies and PerWorkerValues."""
     variables: dict[int, TableVariable] = {}
     values: list[PerWorkerValues] = []
 

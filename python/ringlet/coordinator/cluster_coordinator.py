@@ -110,7 +110,7 @@ class ClusterCoordinator:
 
     @property
     def strategy(self) -> ParameterServerStrategy:
-        """The strategy."""
+        """The strategy of this coordinator."""
         return self._strategy
 
     def schedule(

@@ -262,7 +262,7 @@ class Dispatcher:
                 self._poll.unregister(descriptor)
 
     def _lose(self, connection: WorkerConnection, reason: str = "") -> None:
-        """Queue a worker's closures again, and wait for its next process."""
+        """Disconnect a lost worker, queue its closures again, and restart it; give up after several failed starts."""
         if self._is_stopping:
             return
         reason = reason or self._tasks.ending_of("worker", connection.index) or "has closed its connection"
@@ -308,7 +308,7 @@ class Dispatcher:
         threading.Thread(target=self._reconnect, args=(connection,), name=name, daemon=True).start()
 
     def _reconnect(self, connection: WorkerConnection) -> None:
-        """Wait for the next process of a worker; runs in a separate thread."""
+        """Restart the process of a worker, and connect to it; runs in a separate thread."""
         while not self._is_stopping:
             try:
                 channel = self._tasks.restart("worker", connection.index)

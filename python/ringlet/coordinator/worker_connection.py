@@ -76,7 +76,7 @@ class WorkerConnection:
             self._send_make(resource)
 
     def lose(self, error: BaseException) -> list[Closure]:
-        """Record that the process has exited; return its closures in order."""
+        """Record that the process has exited; return the closures in flight, in order."""
         return self._drop(error, RemoteValueStatus.ABORTED)
 
     def end(self, error: BaseException) -> list[Closure]:
@@ -130,7 +130,7 @@ class WorkerConnection:
                 self._expected_seconds += expected
 
     def make(self, resource: Resource) -> None:
-        """Create a resource on the worker, now and on each later process."""
+        """Create a resource in the worker's process, and again in each process that replaces it."""
         number = resource._number
         self._resources[number] = weakref.ref(resource, lambda _: self._resources.pop(number, None))
         if self._final is not None:
@@ -139,7 +139,7 @@ class WorkerConnection:
             self._send_make(resource)
 
     def request(self, resource: Resource, copy: RemoteValue) -> None:
-        """Request a copy of a resource."""
+        """Request the current value of a resource, which becomes the value of `copy`."""
         if self._final is not None:
             copy._settle(error=copy_of(self._final))
         elif self.channel is None:

@@ -77,7 +77,7 @@ def functions_of(kind: str, threading_layer: str, library: Any) -> BlasLibrary |
 class BlasLimiter:
     """Limits the BLAS threads of running replicas to ``RINGLET_BLAS_THREADS`` each (0: no limit) or a fair share.
 
-    When `modules` has grown, another library may have been loaded, so `find` is called again.
+    When the size of `modules` has changed, another library may have been loaded, so `find` is called again.
     """
 
     def __init__(

@@ -48,7 +48,7 @@ class LogicalDevices:
         return self._names
 
     def requested(self) -> tuple[str, ...]:
-        """Return the full names, and fix their number, if `set_count` was called; else return an empty tuple."""
+        """Return the full names, and fix their number, if `set_count` or the environment set it; else return ()."""
         with self._lock:
             is_asked = self._asked is not None or bool(self._environment.get(NUM_DEVICES_VARIABLE, "").strip())
         return self.names() if is_asked else ()

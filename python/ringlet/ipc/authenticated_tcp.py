@@ -36,9 +36,9 @@ class NotAuthentic(Exception):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens on a TCP port: at `host` if it is an IP address, else on all interfaces.
+    """Return a socket that listens on a TCP port: at an IP address or ``localhost``, else on all interfaces.
 
-    On the host itself, its name may resolve to a loopback address, which other hosts cannot reach.
+    The name of a host is not resolved, because on the host itself it may resolve to a loopback address.
     """
     if host == "localhost" or host.replace(".", "").isdecimal() or ":" in host:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -61,7 +61,8 @@ def connect(host: str, port: int, seconds: float) -> socket.socket:
 def authenticate(connection: socket.socket, secret: bytes, is_client: bool, deadline: Deadline) -> None:
     """Prove to the peer that this process knows the secret, and verify its proof.
 
-    Raises NotAuthentic, or OSError if the peer closes the connection or does not answer in time.
+    Also sets socket options, so that a lost peer is detected after `LOSS_SECONDS`. Raises NotAuthentic, or OSError if
+    the peer closes the connection or does not answer in time.
     """
     keepalive = {"TCP_KEEPIDLE": 2, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": LOSS_SECONDS - 2}
     for name, value in {"TCP_NODELAY": 1, **keepalive, "TCP_USER_TIMEOUT": 1000 * LOSS_SECONDS}.items():

@@ -46,7 +46,7 @@ class Message(NamedTuple):
 class Channel(Protocol):
     """A connection to one peer that delivers whole messages in order.
 
-    Any thread may send; one thread at a time may receive. Methods raise `ChannelClosed` once the channel is closed.
+    Any thread may send; one thread at a time may receive. Either raises `ChannelClosed` once the channel is closed.
     """
 
     peer: str
@@ -57,7 +57,7 @@ class Channel(Protocol):
 
     @property
     def was_closed_here(self) -> bool:
-        """Whether this process, or the parent that it was forked from, has closed the channel."""
+        """Whether this process has closed the channel, or is a forked child, in which it is closed."""
 
     def send(self, header: bytes, buffers: Sequence[Buffer] = (), descriptors: Sequence[OpenFile] = ()) -> None:
         """Send a message; block until all of it is written.

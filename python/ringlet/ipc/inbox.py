@@ -31,7 +31,7 @@ class Receive:
     error: Exception | None = None
 
     def matches(self, source: int, tag: int) -> bool:
-        """Return whether the receive matches a message."""
+        """Return whether the receive accepts a message with this source and tag."""
         return self.source in (None, source) and self.tag == tag
 
     def place(self, text: str, number: int) -> memoryview | None:

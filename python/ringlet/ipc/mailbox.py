@@ -110,9 +110,9 @@ class Mailbox(Inbox):
         return unfinished
 
     def _take_leave(self) -> None:
-        """Disconnect from all ranks, so that their receives from this rank end.
+        """End the receives from this rank in this process, and on ranks to which it has no connection.
 
-        Ranks without a connection are connected first, because only a disconnection ends their receives.
+        The latter are connected and disconnected, because only a disconnection ends their receives.
         """
         peers = self._peers
         self._leave_peers()

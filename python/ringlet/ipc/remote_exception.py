@@ -38,7 +38,7 @@ class Failure:
 def failure_of(error: BaseException, files: Collection[str] = ()) -> Failure:
     """Describe an exception in a form that can be sent to another process.
 
-    The traceback starts at the first frame outside of `files`, which hold the functions that call the user's function.
+    The traceback starts at the first frame outside of `files`, the source files that call the user's function.
     """
     at = time.monotonic()
     trace = error.__traceback__
@@ -51,7 +51,7 @@ def failure_of(error: BaseException, files: Collection[str] = ()) -> Failure:
 def exception_of(failure: Failure, worker: str) -> BaseException:
     """Return the exception that a worker raised, with the worker's traceback as its cause.
 
-    The exception has the same class if it can be pickled; otherwise it is a RuntimeError that names the class.
+    The exception has the same class if it can be pickled and unpickled; otherwise it is a RuntimeError that names it.
     """
     error: BaseException
     try:

@@ -72,7 +72,7 @@ class LocalChannel:
 
     @property
     def was_closed_here(self) -> bool:
-        """Whether this process, or the parent that it was forked from, has closed the channel."""
+        """Whether this process has closed the channel, or is a forked child, in which it is closed."""
         has_no_connection = self.fileno() < 0  # read first: another thread sets _closed before closing
         return self._closed == _CLOSED_HERE or (has_no_connection and self._closed is None)
 

@@ -31,7 +31,7 @@ class RendezvousClient:
         self._notes: list[str] = []
 
     def attempt(self) -> ConnectedGroup | None:
-        """Join the group; return None if no host listens or the host has left, so that the caller can retry.
+        """Join the group; return None if the caller can retry, for example because no host listens yet.
 
         If the rendezvous fails, raises the error that :meth:`RendezvousHost.wait_for_all` raises in the host.
         """
@@ -112,7 +112,7 @@ class RendezvousClient:
                 return None
 
     def _next(self, connection: socket.socket, host: _core.Pidfd) -> tuple[Message, list[int]]:
-        """Return the next message; if the connection has closed, a message of kind "lost" or "no_reply"."""
+        """Return the next message; without one, a message of kind "lost", "no_reply" or "unreadable" that says why."""
         while True:
             try:
                 # Waits at most 60 s at a time, because a socket does not accept an infinite time-out.

@@ -12,7 +12,7 @@ from ringlet.rendezvous.process_identity import ProcessIdentity
 
 
 def own_record() -> dict[str, Any]:
-    """Return the record of the calling process, which can be encoded as JSON."""
+    """Return a record that describes the calling process, and can be encoded as JSON."""
     return {"process": ProcessIdentity.of_this_process().as_record(), "user": os.geteuid()}
 
 

@@ -61,7 +61,7 @@ class Job:
         return f"num_ranks={num_ranks}"
 
     def address(self, uid: int | None = None) -> str:
-        """Return the address of the abstract socket of a job of one user, by default of this user."""
+        """Return the abstract socket address of this job for a user, by default the user of this process."""
         # num_ranks is left out, so that processes with different values connect and receive an error that names both.
         canonical = json.dumps([self.name, self.job_id])
         digest = hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()

@@ -73,7 +73,7 @@ class Listener:
         self._watched.remove(connection)
 
     def poll(self, seconds: float) -> tuple[list[ConnectedProcess], list[socket.socket | int]]:
-        """Wait for a handshake or a readable watched descriptor; return the new processes and the descriptors.
+        """Wait up to `seconds` for handshakes and readable watched descriptors; return new processes and descriptors.
 
         Raises OSError with ``EMFILE`` if this process has no descriptor left to accept a connection.
         """

@@ -52,7 +52,7 @@ class ProcessIdentity:
         return dataclasses.asdict(self)
 
     def is_same_process(self, other: ProcessIdentity) -> bool:
-        """Return whether two identities of one machine are the same process."""
+        """Return whether two identities of one machine identify the same process."""
         return (self.pid, self.start_ticks) == (other.pid, other.start_ticks)
 
     def has_ended(self) -> bool:
@@ -71,7 +71,7 @@ class ProcessIdentity:
 
 
 def start_ticks(pid: int) -> int:
-    """Return the start time of a process in clock ticks since boot (field 22 of its ``stat``); 0 if it has exited."""
+    """Return the start time of a process in clock ticks since boot (field 22 of ``stat``); 0 if the pid is unused."""
     # The second field, the name in parentheses, may contain blanks and parentheses.
     _, _, rest = _text_of(f"/proc/{pid}/stat").rpartition(")")
     fields = rest.split()

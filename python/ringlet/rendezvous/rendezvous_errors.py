@@ -52,7 +52,7 @@ def lost(job: Job, rank: int, pid: int, reason: str) -> WorkerLostError:
 
 
 def waiting_text(job: Job, ours: Handshake, waited: str, came: set[int]) -> str:
-    """Return the text that names the ranks that have not connected, after the verb `waited`; see `missing_text`."""
+    """Return text that names this process and, after the verb `waited`, the ranks that have not connected."""
     missing = {*range(job.num_ranks)} - came if came else {0}
     here = f" ({job.names_of(came)} connected)" if came - {*ours.ranks} else ""
     return f"{job.names_of(ours.ranks)} ({ours.identity}) {waited} for {job.names_of(missing)} of {job}{here}"

@@ -134,7 +134,7 @@ def checked_rows(
 
 
 def _scatter(at: Callable[[Array, Array, Array], Any]) -> Callable[[Array, Any, Array], None]:
-    """Return the storage update that applies `at(array, indices, rows)` with an IndexedSlices."""
+    """Return an update of an array by an IndexedSlices, which calls `at(array, indices, rows)`."""
 
     def change(old: Array, slices: Any, new: Array) -> None:
         indices, rows = checked_rows(slices, old.shape, old.dtype, at is _divide_at)
@@ -172,7 +172,7 @@ def checked_indices(indices: Any, shape: tuple[int, ...]) -> Array:
 
 
 def update_at(array: Array, indices: Any, rows: Array) -> None:
-    """Assign rows at indices, as ``ufunc.at`` would for assignment."""
+    """Assign rows at indices: the counterpart of ``ufunc.at`` for assignment."""
     array[indices] = rows
 
 

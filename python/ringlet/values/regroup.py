@@ -73,7 +73,7 @@ def _are_alike(first: Sequence[Any], values: Sequence[Any]) -> bool:
 def _grouped(
     firsts: Collection[Any], lasts: Iterable[Any], columns: Iterable[tuple[Any, ...]], wrap: Wrap, always_wrap: bool
 ) -> list[Any]:
-    """Return a distributed value for each column, the values of one leaf on all replicas.
+    """Combine each column, the values of one leaf on all replicas, as :func:`regroup` does.
 
     `firsts` and `lasts` are the first and last entries of the columns.
     """
@@ -121,7 +121,7 @@ def _regroup_leaf(values: Sequence[Any], wrap: Wrap, always_wrap: bool) -> Any:
 
 
 def _variable_of(components: Sequence[Any]) -> Any:
-    """Return the distributed variable if each argument is that variable or a component of it; else None."""
+    """Return the distributed variable that all arguments are, or are components of; None if there is none."""
     first = components[0]
     if getattr(first, "is_distributed_variable", False) and all(component is first for component in components):
         return first

@@ -14,7 +14,7 @@ from ringlet.collectives.op import Op
 
 
 class AdapterOutputs:
-    """Outputs that become arrays of other libraries, with the interface of `buffers.Outputs`."""
+    """Output buffers that become arrays of other libraries; has the interface of `buffers.Outputs`."""
 
     def __init__(
         self, values: Sequence[Any], shapes: Sequence[tuple[int, ...]], dtypes: Sequence[np.dtype[Any]]

@@ -63,9 +63,9 @@ class ArrayAdapter(ABC):
         """
 
     def reader(self, value: Any) -> Callable[[Array], Any] | None:
-        """Return a function that converts a variable's read-only ndarray for readers; None if no conversion is needed.
+        """Return a function that converts a variable's read-only ndarray for reads; None if reads return the ndarray.
 
-        The function does not keep `value` alive.
+        `value` is the initial value of the variable; the function does not keep `value` alive.
         """
         return None
 

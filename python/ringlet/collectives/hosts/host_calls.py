@@ -72,7 +72,7 @@ class HostCalls:
     # --- life cycle ---------------------------------------------------------------------------------------------------
 
     def begin_series(self) -> None:
-        """Begin a series of calls; see `_core.Member.begin_series`."""
+        """Begin a series: until `end_series`, a call matches only calls at the same position in other ranks' series."""
         self._local.begin_series()
         self._series = self.calls
 
@@ -251,7 +251,7 @@ def described_by(content: bytes) -> tuple[str, int, int]:
 
 
 def check_plain(array: Any, op: Op | None = None) -> None:
-    """Raise `_core.Unusable` for arguments that the caller must convert first."""
+    """Raise `_core.Unusable` for an array that the caller must convert first; check that `op` supports its dtype."""
     flags = array.flags if type(array) is np.ndarray else None
     if flags is None or not (flags.c_contiguous and flags.aligned):
         raise _core.Unusable()

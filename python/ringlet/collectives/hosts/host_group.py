@@ -193,7 +193,7 @@ class HostGroup:
         return WorkerLostError(text, rank, process.host, process.pid, how)
 
     def failure_of(self, text: str) -> Exception:
-        """Return the error for the text of a failure, with ranks of the whole group."""
+        """Return the error for the text of a failure, whose ranks are numbers in the whole group."""
         return self._typed(text if text.startswith(WHOLE) else WHOLE + text)
 
     def _translated(self, error: Exception, number: int) -> Exception:
@@ -218,7 +218,7 @@ class HostGroup:
         return _RANKS.sub(lambda match: match[1] + re.sub(r"\d+", lambda n: str(int(n[0]) + begin), match[2]), text)
 
     def _typed(self, text: str) -> Exception:
-        """Return the error for a cause that another rank has reported."""
+        """Return the exception that corresponds to the text of a failure."""
         is_whole = text.startswith(WHOLE)
         text = text[1:] if is_whole else self._renumbered(text, 0)
         for rank, process in enumerate(self.identities):

@@ -71,7 +71,7 @@ class Frame:
         self.bytes[:_STAMP_BYTES] = _NO_STAMP
 
     def write(self, content: bytes) -> None:
-        """Write the first bytes of the payload."""
+        """Write `content` at the beginning of the payload."""
         self.bytes[_STAMP_BYTES : _STAMP_BYTES + len(content)] = content
 
 
@@ -115,8 +115,8 @@ class HostLink:
 
     `leaders` has the number of each host's leader among the processes of the transport; `tag` distinguishes groups.
     `check` is called periodically during a wait, and raises if the group has failed. `lost` returns the error for
-    failed processes. `on_notice` is called with each notice from another host. `is_leader` is False for a rank of the
-    leader's process that is not the leader.
+    failed processes. `on_notice` is called with each notice from another host. `is_leader` must be False for a rank
+    other than the leader in the leader's process.
     """
 
     def __init__(

@@ -48,7 +48,7 @@ class HostMember(HostReductions, HostMovement):
         return result
 
     def split(self, color: int | None, key: int, label: int) -> tuple[Any, list[int], list[int]] | None:
-        """Partition the ranks; return the member of the new group, its ranks in this group, and their labels."""
+        """Return a member of the new group, its members' ranks in this group, and their labels; None without color."""
         group, transport = self.group, self._link.transport
         mine = [color is not None, color or 0, key, label, secrets.randbits(EPOCH_BITS), new_tag(transport)]
         row = np.array([mine], np.int64)
@@ -81,7 +81,7 @@ class HostMember(HostReductions, HostMovement):
         return core, chosen, labels
 
     def stop_messages(self) -> None:
-        """Stop the messages of this process, before MPI ends."""
+        """Close the inboxes of this process and stop its message hub, before MPI ends."""
         if (hub := self._link.transport.hub) is not None:
             hub.stop()
 

@@ -187,7 +187,7 @@ class MessageHub:
         return done
 
     def accept(self, offer: _Offer, into: Bytes, finish: Callable[[int | None], None]) -> None:
-        """Receive a message that was offered."""
+        """Start receiving an offered message; `finish` is called with its size in bytes, or with None if it fails."""
         try:
             with self._changed:
                 request = self._transport.receive(into, offer.process, self._tag_of(offer.number))
@@ -400,7 +400,7 @@ class HostInboxes:
         return self._made[rank]
 
     def failure(self, text: str) -> Exception:
-        """Return the error about the failure of the group."""
+        """Return the error for a failure of the group with this text."""
         return self._group.failure_of(text)
 
     def close(self, rank: int, seconds: float = 0) -> list[str]:

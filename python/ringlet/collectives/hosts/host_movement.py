@@ -213,7 +213,7 @@ class HostMovement(HostCalls):
         return self._scatter_here(mine, counts)
 
     def _exchange_blocks(self, text: str, block: Array, table: Array) -> tuple[Array, list[int]]:
-        """Exchange rows between leaders; return this host's rows, ordered by target and source, and their counts."""
+        """Exchange rows between leaders; return this host's rows, ordered by target, and their number per target."""
         link, hosts = self._link, self.group.hosts
         self._meet(text)
         # Number of rows by source and target rank.

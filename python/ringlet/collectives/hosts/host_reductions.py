@@ -1,4 +1,4 @@
-"""Reductions over several hosts: the core combines the hosts' partial results in the order of the tree."""
+"""Reductions over several hosts: the core combines the hosts' partial results in the order of a balanced tree."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class HostReductions(HostCalls):
         self._smalls: dict[Any, _Small] = {}
 
     def all_reduce(self, arrays: Sequence[Array], op: int, algorithm: int, outs: Sequence[Array] | None) -> list[Array]:
-        """Combine the arrays of all ranks; every algorithm combines them in the order of the balanced tree."""
+        """Combine the arrays of all ranks, first within each host, then over the hosts; `algorithm` has no effect."""
         small = self._small_of(arrays, op, outs)
         if small is not None:
             place, result = (outs[0], outs[0]) if outs else _core.allocate(arrays[0].shape, small.dtype)
@@ -134,7 +134,7 @@ class HostReductions(HostCalls):
             self._local.broadcast(results, 0, results)
 
     def _small_of(self, arrays: Sequence[Array], op: int, outs: Sequence[Array] | None) -> _Small | None:
-        """Return the prepared small all-reduce of one array; None if the array is large or an argument is unsuitable.
+        """Return the prepared small all-reduce for a call; None if `_all_reduce` must make the call.
 
         The result may be None on some ranks only, for example on a rank that passes a view as `out`: that rank runs
         `_all_reduce_small`, which sends the same messages.
@@ -220,7 +220,7 @@ class HostReductions(HostCalls):
             before = now
 
     def _local_partial(self, source: Array, op: Op, into: Array | None = None) -> Array:
-        """On the leader, return this host's partial result, in `into` if given; on other ranks, return the input."""
+        """On the leader, return this host's partial result, in `into` if given; on other ranks, the converted input."""
         source = source.astype(partial_dtype(source.dtype), copy=False)
         if self._num_local == 1:
             if into is None:
@@ -268,7 +268,10 @@ class HostReductions(HostCalls):
                     self._distribute(pieces, result)
 
     def _send_partials(self, source: Array, op: Op, pieces: Sequence[slice]) -> tuple[Array | None, list[Any]]:
-        """Send each leader the partial result of its piece; return this host's piece, and the expected messages."""
+        """Send the other leaders this host's partial results of their pieces.
+
+        Return the partial result of this host's own piece, None except on the leader, and the expected messages.
+        """
         link, dtype, here = self._link, partial_dtype(source.dtype), self.group.host
         sizes = [(piece.stop - piece.start) * dtype.itemsize for piece in pieces]
         own: Array | None = None
@@ -387,7 +390,7 @@ def _combine(partials: Sequence[Array], op: Op, num_ranks: int, dtype: np.dtype[
 
 
 def _streams(arrays: Sequence[Array], outs: Sequence[Array]) -> Iterable[tuple[Array, Array, Callable[[Array], None]]]:
-    """Yield flat inputs and outputs: many arrays of one dtype are packed into one, which `store` unpacks."""
+    """Yield a flat input, its output and `store` for each dtype; `store(output)` unpacks results of packed arrays."""
     groups: dict[Any, list[int]] = {}
     for number, array in enumerate(arrays):
         groups.setdefault(array.dtype, []).append(number)

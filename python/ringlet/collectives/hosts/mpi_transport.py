@@ -281,7 +281,7 @@ class _MpiRequest:
 
 @functools.cache
 def mpi_transport(place: Placement) -> MpiTransport:
-    """Return the transport of this process, which MPI started as `place` describes."""
+    """Return the MPI transport of this process; `place` has the number of processes that the launcher has started."""
     of_program = sockets()
     try:
         import mpi4py

@@ -298,7 +298,7 @@ class NcclAllReduce(HierarchicalCopyAllReduce):
 
 
 def copies(value: Any, count: int) -> Any:
-    """Return a view (NumPy) or copy of a value for each replica, as a Mirrored; with one replica, the value itself."""
+    """Return a value for each replica, as a Mirrored of separate array objects; with one replica, the value itself."""
     if count == 1:
         return value
     # A separate object for each replica, because `run` returns a bare value if all replicas return the same object.

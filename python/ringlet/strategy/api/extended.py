@@ -233,7 +233,7 @@ class StrategyExtended(ValueCombining, VariableUpdates):
         )
 
     def _worker_arguments(self) -> dict[str, Any]:
-        """Return the arguments of a distributed dataset that identify this worker; none if there is one worker."""
+        """Return the keyword arguments of a distributed dataset for this worker; empty if there is only one worker."""
         return {}
 
 

@@ -123,7 +123,7 @@ class MultiStepContext:
         self._last_step_outputs[name] = output
 
     def _finish(self, extended: StrategyExtended, always_wrap: bool) -> None:
-        """Regroup each output that has no reduce op into one value for each replica."""
+        """Regroup the components of each output that has no reduce op; with `always_wrap`, into a PerReplica."""
         for name, op in self._reduce_ops.items():
             if op is None:
                 results = extended._local_results(self._last_step_outputs[name])

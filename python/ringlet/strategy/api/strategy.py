@@ -67,7 +67,7 @@ class Strategy(DeprecatedCalls):
         self._extended = extended
 
     def _here(self) -> Strategy:
-        """Return the strategy to use in the current thread: this strategy, unless overridden."""
+        """Return the strategy to use in the current thread: this strategy, unless a subclass overrides the method."""
         return self
 
     def _checked(self, *method: str) -> StrategyExtended:

@@ -18,7 +18,7 @@ from ringlet.values import DistributedValues, leaf_columns
 
 
 def gather_components(components: Sequence[Any], axis: Any) -> Any:
-    """Concatenate arrays, or structures leaf by leaf, into read-only arrays; return a single component unchanged."""
+    """Concatenate arrays, or structures leaf by leaf; NumPy results are read-only. One component is not copied."""
     if len(components) == 1:
         return read_component(components[0])
     columns, shape = leaf_columns(components, "gather")

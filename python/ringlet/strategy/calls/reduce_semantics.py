@@ -50,7 +50,7 @@ def parse_reduce_op(op: Any) -> ReduceOp:
 
 
 def reduce_components(op: ReduceOp, value: DistributedValues[Any], num_replicas: int) -> Any:
-    """Combine the components of a distributed value, which may be nested structures, into read-only arrays.
+    """Combine the components of a distributed value, which may be nested structures; NumPy results are read-only.
 
     A single component is not copied; a variable is read.
     """

@@ -96,7 +96,7 @@ class Shapes:
 
 
 def describe_shape(shape: Any) -> str:
-    """Format the properties that :meth:`Shapes.compare` compares: paths, and array types other than NumPy's."""
+    """Format what :meth:`Shapes.compare` compares: the paths and, in a KindShape, the array types of the leaves."""
     return ", ".join(map(str, shape.paths()))
 
 

@@ -36,7 +36,7 @@ def abort_on_crash(group: Abortable) -> None:
 
 
 def broadcast_crash(error: BaseException) -> None:
-    """Abort all groups now; for programs that handle uncaught exceptions themselves."""
+    """Abort all registered groups because of an exception; for programs that handle uncaught exceptions themselves."""
     for group in list(_abortables):
         # An error here, or a second Ctrl-C, must not hide the exception that ends the process.
         with contextlib.suppress(Exception, KeyboardInterrupt):

@@ -20,7 +20,7 @@ def register_workers(workers: WorkerGroup) -> None:
 
 
 def current_workers() -> WorkerGroup | None:
-    """Return the worker group of the current strategy, or of the last strategy created; None in a single process."""
+    """Return the worker group of the current strategy, else the newest group that still exists; None without one."""
     mode = context.current()
     found: WorkerGroup | None = None if mode is None else getattr(mode.strategy.extended, "_workers", None)
     if found is not None:

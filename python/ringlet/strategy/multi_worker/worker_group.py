@@ -129,9 +129,9 @@ class WorkerGroup:
         return split_frames(self._call_uncounted(call)[0])
 
     def call_on_ranks(self, call: Callable[[int, Member], T]) -> list[T]:
-        """Make a call for each rank of this process, in parallel; return the results. All workers make this call.
+        """Make a call for each replica of this process, in parallel; return the results. All workers make this call.
 
-        The call receives the index of a replica in this process and its rank in the group of all replicas.
+        The call receives the index of a replica in this process and its member of the group of all replicas.
         """
         with self.single_thread:
             try:
@@ -195,7 +195,7 @@ class WorkerGroup:
     # --- ranks --------------------------------------------------------------------------------------------------------
 
     def members(self) -> list[Member]:
-        """Return this process's ranks in the group of all replicas; the first call performs the rendezvous."""
+        """Return the members of this process in the group of all replicas; the first call performs the rendezvous."""
         if self._members is None:
             before = self._attempts
             with self._joining:
@@ -220,7 +220,7 @@ class WorkerGroup:
         abort_on_crash(self)
 
     def member(self, local: int) -> Member:
-        """Return one rank of this process for its next call; after an exception, synchronize with all replicas first.
+        """Return the member of one replica for its next call; after an exception, synchronize with all replicas first.
 
         One worker may have raised the exception and another not. Without the barrier, the next calls of these workers
         would be matched with each other.
@@ -246,7 +246,10 @@ class WorkerGroup:
         return None if self._members is None else self._members[0]._core.group.failure
 
     def annotate(self, error: BaseException) -> None:
-        """Handle an exception that the strategy raises: replace ranks with workers in its text, and add the remedy."""
+        """Prepare for calls after an exception that the strategy raises.
+
+        If the group has failed, the text of the exception names workers instead of ranks, and a note adds the remedy.
+        """
         self._to_resume = set(range(self.num_local))
         for compared in self._compared:
             compared.clear()  # compare again: another worker's comparison may have been interrupted

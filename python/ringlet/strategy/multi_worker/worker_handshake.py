@@ -94,7 +94,7 @@ class Cluster:
 
 
 def join(cluster: Cluster, number: int, timeout_seconds: float) -> list[Member]:
-    """Perform the rendezvous, check that programs and replicas match, and return the ranks of this process's replicas.
+    """Perform the rendezvous, check that programs and replicas match, and return the members of this process.
 
     `number` counts the strategies of the program, and is the same on all workers. The time-out, which may be infinite,
     applies to the rendezvous and to each later collective call.
@@ -189,7 +189,7 @@ def _hosts_command(addresses: Sequence[str]) -> str:
 
 
 def _log_long_wait(cluster: Cluster, wait: Callable[[], Member]) -> Member:
-    """Wait for the other workers, and log a warning if the wait is long."""
+    """Return the result of `wait`, which waits for the other workers; log a warning if it takes long."""
     is_done: list[bool] = []
     seconds = stall_seconds()
 

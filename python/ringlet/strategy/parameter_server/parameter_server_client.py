@@ -50,7 +50,7 @@ class RemoteTable:
         self._servers, self.index, self._key = servers, index, key
 
     def read(self, begin: int = 0, end: int | None = None, out: Any = None) -> Any:
-        """Return rows, or copy them to `out`."""
+        """Return rows, in `out` if given."""
         rows = self._call("read", begin, end)
         if out is None:
             return rows
@@ -62,11 +62,11 @@ class RemoteTable:
         return self._call("gather", indices)
 
     def update(self, op: int, value: Any) -> None:
-        """Change all rows."""
+        """Apply the operation with the core's number `op` to all rows."""
         self._call("update", op, value)
 
     def scatter(self, op: int, indices: Any, values: Any) -> None:
-        """Change some rows."""
+        """Apply the operation with the core's number `op` to the rows at `indices`."""
         self._call("scatter", op, indices, values)
 
     def _call(self, method: str, *arguments: Any) -> Any:
@@ -92,7 +92,7 @@ class ParameterServers:
     def lost(self) -> PSUnavailableError | None:
         """The first loss of a parameter server, after which no tables are created; existing tables stay readable.
 
-        Each call returns a new exception: a stored exception would keep its frames, and through them the job, alive.
+        Each access returns a new exception: a stored exception would keep its frames, and through them the job, alive.
         """
         return None if self._loss is None else PSUnavailableError(*self._loss)
 
@@ -152,7 +152,10 @@ class ParameterServers:
                 freed.popleft()
 
     def mark_lost(self, index: int) -> PSUnavailableError | FailedPreconditionError:
-        """Record that a parameter server has exited; return the error of the first recorded loss."""
+        """Record that a parameter server has exited; return the error of the first recorded loss.
+
+        If this process has stopped the cluster, record nothing, and return the error that says so.
+        """
         channel = self.tasks.ps[index]
         if self._loss is None:
             if channel.was_closed_here:  # this process has stopped the cluster; no server was lost

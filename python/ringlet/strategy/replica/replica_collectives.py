@@ -206,7 +206,7 @@ def _join_cells(strategy: Strategy, cells: Any, axes: Any) -> Any:
 
 
 def all_reduce_single(leaves: Sequence[Any], outs: list[Any] | None, is_writable: bool) -> list[Any]:
-    """Return copies of a single replica's values, or `outs` with these values."""
+    """Return copies of a single replica's values, but IndexedSlices unchanged; or return `outs` with these values."""
     if outs is None:
         return [leaf if isinstance(leaf, IndexedSlices) else _own_copy(leaf, is_writable) for leaf in leaves]
     results = [_own_copy(as_ndarray(leaf), False) for leaf in leaves]
@@ -217,7 +217,7 @@ def all_reduce_single(leaves: Sequence[Any], outs: list[Any] | None, is_writable
 
 
 def all_gather_single(leaves: Sequence[Any]) -> list[Any]:
-    """Return read-only copies of a single replica's values."""
+    """Return copies of a single replica's values; NumPy copies are read-only."""
     return [_copy_to_read(leaf) for leaf in leaves]
 
 

@@ -128,8 +128,9 @@ def _help(threads: ReplicaThreads) -> None:
 class ReplicaThreadPool:
     """Pool of the `ReplicaThreads` of one strategy.
 
-    An item in use has an owner, an object unique to a run. Ctrl-C may interrupt between any two instructions, so
-    ownership is recorded by owner alone: an interrupted run releases everything that it may have acquired.
+    A `ReplicaThreads` in use has an owner, an object unique to a run. Ctrl-C may interrupt between any two
+    instructions, so ownership is recorded by owner alone: an interrupted run releases everything that it may have
+    acquired.
     """
 
     def __init__(self, num_replicas: int) -> None:
@@ -201,7 +202,7 @@ class ReplicaThreadPool:
             self._abandoned.remove(threads)
 
     def helpers(self) -> list[threading.Thread]:
-        """Return the helper threads that exist."""
+        """Return the helper threads, except those of abandoned runs."""
         return [thread for threads in self._all for thread in threads.helpers]
 
     def forget(self) -> None:

@@ -247,7 +247,10 @@ class ReplicaRun:
         self.threads.group.abort(f"replica {replica} raised {one_line(error)}" if replica >= 0 else one_line(error))
 
     def _claim_all(self) -> int:
-        """Run replicas until all are claimed; return the number of replicas that ran in this thread."""
+        """Run replicas in this thread until all are claimed, and return their number.
+
+        If only helpers run replicas, wait until one has ended, and return 0.
+        """
         claims = self.threads.claims
         replica = -1
         num_mine = 0
@@ -287,7 +290,7 @@ class ReplicaRun:
         )
 
     def _wait(self, timeout_seconds: float) -> bool:
-        """Wait until all replicas have ended; if the wait is long, log once which replicas are still running."""
+        """Wait for all replicas to end, and return whether they have; log which still run if the wait is long."""
         claims, stall_seconds = self.threads.claims, min(self.threads.stall_seconds, timeout_seconds)
         if claims.wait_finished(stall_seconds):
             return True

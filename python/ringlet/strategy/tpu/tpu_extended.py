@@ -98,7 +98,7 @@ class TPUExtended(MirroredExtended):
 
     @property
     def num_replicas_per_host(self) -> int:
-        """Number of replicas that fit on a host; 0 if a replica needs several hosts, as in TensorFlow."""
+        """Number of replicas that fit on a host, if there are as many; 0 if one needs several, as in TensorFlow."""
         cores = int(self._metadata.num_of_cores_per_host)
         if self.device_assignment is None:
             return cores
@@ -179,7 +179,7 @@ class TPUExtended(MirroredExtended):
         return [_on_device(value, destinations) for value, (_, destinations) in zip(combined, pairs, strict=True)]
 
     def _reducible(self, op: ReduceOp, value: Any) -> Any:
-        """Convert mirrored values to PerReplica: on TPUs, TensorFlow combines the components of mirrored values."""
+        """Convert mirrored values to PerReplica: TensorFlow combines them on TPUs. Refuse a mean of integers."""
         if isinstance(value, DistributedValues):
             if not isinstance(value, PerReplica):
                 value = PerReplica(tuple(map(read_component, value.values)))

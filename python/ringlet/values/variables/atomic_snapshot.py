@@ -38,9 +38,9 @@ def components_of(variable: AnyVariable) -> range:
 
 
 def read_atomically(variables: Sequence[AnyVariable]) -> list[list[Array]]:
-    """Return the read-only components of variables, not copied, as an atomic snapshot.
+    """Return the components of each variable as read-only arrays, in one atomic snapshot.
 
-    Variables shared between processes are read row by row: each row is consistent, but rows may differ in age.
+    Variables shared between processes are copied row by row: each row is consistent, but rows may differ in age.
     Components that share memory are returned as the same array.
     """
     parts = [variable.variables if isinstance(variable, ShardedVariable) else [variable] for variable in variables]
@@ -102,7 +102,7 @@ class NewValue:
         return [block.memory for block in self.blocks]
 
     def among(self, present: tuple[_Block, ...]) -> tuple[_Block, ...]:
-        """Return `present`, the blocks of the storage, with the blocks of this variable replaced."""
+        """Return `present`, the blocks of the storage, with the new blocks in place of those of this variable."""
         places = components_of(self.variable)
         mine = self.blocks * len(places) if len(self.blocks) == 1 else self.blocks
         return (*present[: places.start], *mine, *present[places.stop :])

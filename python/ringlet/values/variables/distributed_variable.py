@@ -101,7 +101,7 @@ class DistributedVariable(Variable, DistributedValues[Variable]):
 
     @property
     def device(self) -> str:
-        """Full name of the device that holds the component to read."""
+        """Full name of the device of the component that is read in the current context."""
         return self._values[self._reader()]._device
 
     def read_value(self) -> Any:

@@ -166,7 +166,7 @@ class Storage:
     def write_each(self, change: Change, values: Sequence[Any], shapes: Sequence[Shape | None]) -> tuple[Array, ...]:
         """Update every component with its own value; if an update raises an error, no component changes.
 
-        Consecutive components that get the same object share a block.
+        With :func:`replace`, consecutive components that get the same object share a block.
         """
         with self._lock:
             targets: list[_Block] = []

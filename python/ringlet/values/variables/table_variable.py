@@ -83,7 +83,7 @@ class TableVariable(RowReader, Variable):
 
 
 class _AttachedTable:
-    """A table of this process, and its variable, which the first request creates."""
+    """A table registered by `attach_table`, and its variable, which `find_table_variable` creates."""
 
     def __init__(self, table: Any) -> None:
         self.table = _core.Table(table) if isinstance(table, int) else table
