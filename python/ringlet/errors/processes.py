@@ -226,7 +226,7 @@ class SharedMemoryFullError(OSError):
 
 
 class DeadlineExceededError(TimeoutError):
-    """A wait reached its deadline; the message names the missing ranks and shows the stack of every rank.
+    """A wait reached its deadline; in a collective, the message names the missing ranks and shows all ranks' stacks.
 
     Notes
     -----

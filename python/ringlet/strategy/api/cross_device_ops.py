@@ -244,8 +244,8 @@ class HierarchicalCopyAllReduce(CoreAllReduce):
 
     Raises
     ------
-    ValueError
-        If `num_packs` is negative.
+    ValueError, TypeError
+        If `num_packs` is negative, or not an integer.
 
     Examples
     --------
@@ -281,8 +281,8 @@ class NcclAllReduce(HierarchicalCopyAllReduce):
 
     Raises
     ------
-    ValueError
-        If `num_packs` is negative.
+    ValueError, TypeError
+        If `num_packs` is negative, or not an integer.
 
     Examples
     --------

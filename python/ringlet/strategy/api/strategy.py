@@ -197,8 +197,8 @@ class Strategy(DeprecatedCalls):
         RuntimeError
             If called inside a replica, or inside the scope of another strategy.
         Exception
-            The first exception of a replica; a note names the replica. Other replicas are stopped at their next
-            collective, and the strategy stays usable.
+            The exception of the failed replica, the lowest if several failed by themselves; a note names the replica.
+            Other replicas are stopped at their next collective, and the strategy stays usable.
 
         Examples
         --------
@@ -241,7 +241,7 @@ class Strategy(DeprecatedCalls):
             Split along axis 0; all have the same number of rows. Lists are not accepted. Without rows, `fn` is called
             once with empty arrays.
         batch_size : int, optional
-            Rows of each batch; the last batch may have fewer. By default there are four batches for each replica.
+            Rows of each batch; the last batch may have fewer. By default there are up to four batches for each replica.
         progress : callable, optional
             Called after each batch with the number of finished rows and the total number of rows, in the thread of any
             replica, but never concurrently.
@@ -314,8 +314,8 @@ class Strategy(DeprecatedCalls):
         Raises
         ------
         ValueError
-            If the operation is unknown, the value is not distributed and the operation is SUM, or the components have
-            different structures.
+            If the operation is unknown; with one worker, if the value is not distributed and the operation is SUM; or
+            if the components have different structures.
         TypeError
             If the operation or the axis has the wrong type.
         InvalidArgumentError
@@ -353,7 +353,8 @@ class Strategy(DeprecatedCalls):
         Returns
         -------
         nested structure of ndarray
-            Read-only. With one replica, its component; a value that is not distributed is returned unchanged.
+            Read-only. With one replica, its component; with one worker, a value that is not distributed is returned
+            unchanged.
 
         Raises
         ------

@@ -40,8 +40,8 @@ class ValueCombining(ExtendedBase):
         Raises
         ------
         ValueError
-            If the operation is unknown, `destinations` is empty, or the value is not distributed and the operation is
-            SUM.
+            If the operation is unknown, or `destinations` is empty; with one worker, if the value is not distributed
+            and the operation is SUM.
         TypeError
             If the operation, `destinations` or `options` has the wrong type.
         InvalidArgumentError

@@ -245,7 +245,8 @@ class Variable(SparseReader, ScatterNdUpdates, SpecProperties, metaclass=Variabl
         -------
         Variable, ndarray, Mirrored or None
             A plain variable returns itself. A variable of several replicas returns its new value: in a replica the
-            read-only array of that replica, outside replica context a Mirrored with the arrays of all replicas.
+            read-only array of that replica, outside replica context a Mirrored with the arrays of all replicas, or
+            the aggregate of a variable that is aggregated on read.
 
         Raises
         ------
