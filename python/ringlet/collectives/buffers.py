@@ -174,7 +174,7 @@ def is_view_of(array: Array, value: Any) -> bool:
 
 
 def writeable_memory(out: Any) -> Array:
-    """Return the memory of an output as an ndarray."""
+    """Return an output, or its memory if it is a mutable array of another library, as an ndarray; refuse others."""
     kind = kind_of(out)
     if kind is not None and kind.is_mutable:
         array = kind.as_ndarray(out, "out")

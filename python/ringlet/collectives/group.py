@@ -1,4 +1,4 @@
-"""A group of replica threads."""
+"""Group: ranks that threads of one process drive."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def all_reduce_buffers(
 
 
 def all_reduce_all(arrays: Sequence[Any], op: Op, outs: Sequence[Array] | None, workers: int | None) -> Any:
-    """Combine the arrays of all ranks into one shared read-only result, or into an output for each rank."""
+    """Combine the arrays of all ranks into one result, read-only in NumPy, or into an output for each rank."""
     if type(op) is not Op:
         refuse_selection(op)
     threads = default_workers() if workers is None else _checked_workers(workers)

@@ -262,7 +262,7 @@ def check_plain(array: Any, op: Op | None = None) -> None:
 
 
 def checked_outputs(arrays: Sequence[Array], outs: Sequence[Array] | None, op: Op | None) -> list[tuple[Array, Array]]:
-    """Return for each array the memory of its result, and the array that the caller receives."""
+    """Return the memory of each result and the array for the caller; raise `_core.Unusable` if `outs` do not fit."""
     dtypes = [array.dtype if op is None else as_result(array.dtype, op) for array in arrays]
     if outs is None:
         return [_core.allocate(array.shape, dtype) for array, dtype in zip(arrays, dtypes, strict=True)]

@@ -77,7 +77,7 @@ class CentralStorageExtended(MirroredExtended):
         return self._parameter_devices
 
     def non_slot_devices(self, var_list: Sequence[Any]) -> Any:
-        """Return the variable whose name sorts first, as in strategies without devices."""
+        """Return the variable whose name sorts first, as in the default strategy."""
         return StrategyExtended.non_slot_devices(self, var_list)
 
     def _create_variable(self, request: Any) -> Any:

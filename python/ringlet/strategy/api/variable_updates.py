@@ -133,8 +133,9 @@ class VariableUpdates(ExtendedBase):
 
         Returns
         -------
-        tuple of str, or Variable
-            The devices of the replicas; for a strategy without devices, the variable whose name sorts first.
+        tuple of str, str, or Variable
+            The devices of the replicas; in a TPUStrategy, the CPU of the first host; in the default strategy, a
+            CentralStorageStrategy and a ParameterServerStrategy, the variable whose name sorts first.
 
         Examples
         --------

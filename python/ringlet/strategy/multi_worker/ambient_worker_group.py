@@ -1,4 +1,4 @@
-"""The worker group of the current strategy or, without one, of the last strategy created in this process."""
+"""The worker group of the current strategy, else of the newest strategy with workers that still exists."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ class ParameterServerExtended(OneDeviceExtended):
         return True
 
     def non_slot_devices(self, var_list: Sequence[Any]) -> Any:
-        """Return the variable whose name sorts first, as in strategies without devices."""
+        """Return the variable whose name sorts first, as in the default strategy."""
         return StrategyExtended.non_slot_devices(self, var_list)
 
     # --- the cluster --------------------------------------------------------------------------------------------------
