@@ -22,8 +22,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 def as_buffer(value: Any, name: str = "the array") -> Array:
     """Return an array that the core can read: contiguous, aligned and in native byte order.
 
-    A suitable array is returned unchanged; others are copied. Read-only inputs stay read-only. Masked arrays
-    raise an error, because their mask would be lost.
+    A suitable array is returned unchanged, others as a view if possible, else as a copy. Read-only inputs stay
+    read-only. Masked arrays raise an error, because their mask would be lost.
     """
     array = value if type(value) is np.ndarray else as_ndarray(value, name)
     dtype = native(array.dtype)

@@ -67,8 +67,8 @@ class Reductions(MemberBase):
         Notes
         -----
         Elements are combined in the order ((0+1)+(2+3))+((4+5)+...) for every size, so results repeat bit for bit; RING
-        uses the order of the ring. For S bytes on each of P ranks, all ranks together read P·S bytes and write S, or
-        P·S with `out`.
+        uses the order of the ring. A group over several hosts uses the tree order within each host, then over hosts.
+        For S bytes on each of P ranks, all ranks together read P·S bytes and write S, or P·S with `out`.
 
         Examples
         --------

@@ -82,7 +82,7 @@ class Shutdown(MemberBase):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the member; after an exception first abort the process group, so that other ranks raise an error."""
+        """Close the member; after an exception, except an exit with status 0, first abort the process group."""
         if error is None:
             self.close()
             return

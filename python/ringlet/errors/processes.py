@@ -1,4 +1,4 @@
-"""Errors about processes and threads of a job."""
+"""Errors about processes, threads and shared memory of a job."""
 
 from __future__ import annotations
 

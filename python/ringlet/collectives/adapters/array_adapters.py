@@ -107,17 +107,7 @@ _LIBRARIES: dict[tuple[str, str], Callable[[], ArrayAdapter]] = {
 
 
 def register_kind(array_type: type[Any], kind: ArrayAdapter) -> None:
-    """Register the adapter of a class and its subclasses, so that collectives accept and return its arrays.
-
-    Parameters
-    ----------
-    array_type : type
-    kind : ArrayAdapter
-
-    Examples
-    --------
-    See :class:`ArrayAdapter`.
-    """
+    """Register the adapter of a class and its subclasses, so that collectives accept and return its arrays."""
     with _lock:
         _registered[array_type] = kind
         _clear_cache()
