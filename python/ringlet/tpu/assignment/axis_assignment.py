@@ -20,7 +20,7 @@ AxisMatrix = np.ndarray[Any, np.dtype[np.int64]]
 def assign_axes(physical_shape: Sequence[int], mesh_shape: Sequence[int], *, allow_split: bool = False) -> AxisMatrix:
     """Return the axis assignment [physical axis, logical axis]; the last (busiest) logical axis is assigned first.
 
-    A logical axis uses the most whole physical axes whose product is its length. If this fails for an axis
+    A logical axis uses as many whole physical axes as possible, whose product is its length. If this fails for an axis
     and splitting is allowed, physical axes are split for all logical axes. Choices and the NotImplementedError are as
     in jax-ml/jax, ``jax/_src/mesh_utils.py``.
     """

@@ -190,7 +190,7 @@ class DeviceAssignment(Drawable):
 
     @property
     def topology(self) -> Topology:
-        """The slice."""
+        """Topology of the slice."""
         return self._topology
 
     @property
@@ -216,7 +216,7 @@ class DeviceAssignment(Drawable):
             raise self._no_core(replica, logical_core) from None
 
     def lookup_replicas(self, task_id: int, logical_core: int) -> list[int]:
-        """Return the replicas whose logical core is on a device of this task, in order.
+        """Return the replicas, in ascending order, whose core `logical_core` is on a device of this task.
 
         Raises
         ------
@@ -264,7 +264,7 @@ class DeviceAssignment(Drawable):
             return device_name(*self._lookup_uncached(replica, logical_core), job)
 
     def _lookup_uncached(self, replica: int, logical_core: int) -> tuple[int, int]:
-        """Build the tables; return the task and ordinal of a logical core, or raise IndexError if it does not exist."""
+        """Build the lookup tables if needed; return the task and ordinal of a logical core, or raise IndexError."""
         if not self._ordinals:  # assigned last: another thread may be building the tables
             each = max(1, self._topology.num_tpus_per_task)
             self._tasks, self._ordinals = (self._devices // each).tolist(), (self._devices % each).tolist()

@@ -244,7 +244,7 @@ def _physical(devices: IntArray, generation: Generation | None) -> IntArray:
 
 
 def _small_slice(mesh_shape: tuple[int, ...], devices: IntArray, name: str) -> IntArray | None:
-    """Return the devices of a small slice in JAX's order; None for other slices."""
+    """Return the devices of a v2, v3 or small slice in JAX's order; None for other slices."""
     if name in ("v2", "v3"):
         is_ring = len(devices) == 8 or (len(mesh_shape) > 0 and mesh_shape[-1] == 8)
         return _each_eight(devices) if is_ring else devices.copy()

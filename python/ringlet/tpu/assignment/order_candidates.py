@@ -18,9 +18,10 @@ _MOST_REVERSALS = 400
 
 
 def walks(places: IntArray, network: Network) -> Iterator[IntArray]:
-    """Yield candidate orders of positions for rings and grids, as indices; the devices of a chip are adjacent.
+    """Yield candidate orders of positions for rings and grids, as arrays of indices.
 
-    `places` has the coordinates x, y, z and optionally core of each position.
+    `places` has the coordinates x, y, z and optionally core of each position. The positions of a chip are adjacent,
+    except in some of the orders by :func:`sweeps`.
     """
     chips, inverse, counts = np.unique(places[:, :3], axis=0, return_inverse=True, return_counts=True)
     sides = np.argsort(inverse.reshape(-1), kind="stable")
@@ -62,7 +63,7 @@ def sweeps(places: IntArray) -> Iterator[IntArray]:
 
 
 def closed_walk(places: IntArray, sizes: Sequence[int], wrap: Sequence[bool]) -> IntArray:
-    """Return a closed walk through all positions whose steps lead to neighbours where possible.
+    """Return a closed walk through all positions, as indices; its steps lead to neighbours where possible.
 
     Positions are covered by 2 x 2 squares, each a ring of four; adjacent rings are joined without longer steps.
     Uncovered positions are inserted afterwards, in pairs of neighbours if possible. Any connected set of whole squares,
@@ -131,7 +132,7 @@ class _RingJoiner:
         return self.number.get(tuple(at + (axis in axes) for axis, at in enumerate(place)))
 
     def join_rings(self) -> None:
-        """Join adjacent rings until no two are adjacent."""
+        """Join rings that have adjacent parallel steps."""
         for index in sorted(self.ring_next):
             for other, axis, way in list(self.neighbours(index)):
                 if other in self.ring_next and self.find(index) != self.find(other):
@@ -176,7 +177,7 @@ class _RingJoiner:
                     return
 
     def insert_rest(self) -> None:
-        """Insert each remaining position after a neighbour on a ring; the next position is at most two hops away."""
+        """Insert each remaining position after a neighbour on a ring, if any; the next is at most two hops away."""
         for index in range(len(self.places)):
             if index in self.ring_next:
                 continue
@@ -200,7 +201,7 @@ class _RingJoiner:
 
 
 def shorten(order: IntArray, distance: IntArray) -> IntArray:
-    """Reverse sections of a closed walk while this reduces the sum of its squared steps (2-opt).
+    """Reverse sections of a closed walk, up to a limit, while this reduces the sum of its squared steps (2-opt).
 
     `distance` has the number of hops between every two positions; the first position of `order` stays first.
     """

@@ -1,9 +1,10 @@
 """Search for device orders of lower modelled cost than TensorFlow's; the result is never worse.
 
 ``DeviceAssignment.build(..., objective=...)`` starts from TensorFlow's assignment, keeps its cores, and tries other
-orders of replicas and of the cores within each; if devices are missing, it assigns all devices again. An order is
-accepted only if no component of its rating is worse than TensorFlow's. For rings, an assignment of all devices must not
-raise the cost of axis-by-axis algorithms either, which depends on the members of a group, not on their order.
+orders of replicas and of the cores within each; if the slice has missing devices, it also divides the cores into
+replicas anew. An order is accepted only if no component of its rating is worse than TensorFlow's. For rings, a new
+division must not raise the cost of axis-by-axis algorithms either, which depends on the members of a group, not on
+their order.
 """
 
 from __future__ import annotations
@@ -222,10 +223,10 @@ def improve(
     assignment: DeviceAssignment,
     objective: str | Objective | Callable[[DeviceAssignment], float],
 ) -> np.ndarray[Any, np.dtype[np.int32]]:
-    """Search for a cheaper order of the same cores; return TensorFlow's order if none is found.
+    """Return the core assignment with a cheaper order of the same cores, or unchanged if none is found.
 
-    Cores stay in their replica unless devices are missing. The number of attempts depends only on the number of
-    devices. A callable maps a DeviceAssignment to a number; with a slow callable, the search stops after 4 s.
+    Cores stay in their replica unless the slice has missing devices. A callable maps a DeviceAssignment to a number,
+    lower for better assignments; with a slow callable, the search stops after about 4 s.
     """
     rate = _objective(assignment, objective)
     if assignment.core_assignment.size == 0:
@@ -281,7 +282,7 @@ class _Search:
         return time.monotonic() > self.deadline
 
     def attempt(self, orders: Iterator[IntArray]) -> bool:
-        """Accept better orders; return whether any was better."""
+        """Accept better orders until the time limit; return whether any was better."""
         found = False
         for order in orders:
             rating = self.objective.rating(order, self.fabric)
@@ -292,7 +293,7 @@ class _Search:
         return found
 
     def swap(self) -> None:
-        """Exchange two replicas, or two logical cores in all replicas, in a deterministic sequence."""
+        """Attempt exchanges of two replicas, or of two logical cores in all replicas, at random with a fixed seed."""
         attempts = min(_MOST_SWAPS, _SWAP_WORK // self.best.size)
         random = np.random.default_rng(0)
         for _ in range(attempts):
@@ -310,7 +311,7 @@ class _Search:
 
 
 def _reordered(search: _Search, coordinates: IntArray, fabric: Fabric, *, of_replicas: bool) -> Iterator[IntArray]:
-    """Yield assignments with replicas reordered, or with the logical cores of all replicas in the same new order."""
+    """Yield the best order with replicas reordered, or with the logical cores of all replicas in one new order."""
     start = search.best
     if of_replicas and start.shape[0] > 1:
         yield from (start[walk] for walk in walks(coordinates[start[:, 0]], fabric.network))
@@ -319,7 +320,7 @@ def _reordered(search: _Search, coordinates: IntArray, fabric: Fabric, *, of_rep
 
 
 def _reassigned(shape: tuple[int, ...], coordinates: IntArray, fabric: Fabric) -> Iterator[IntArray]:
-    """Yield assignments that divide a walk through all devices into replicas."""
+    """Yield orders that divide a walk through all devices into replicas."""
     for walk in walks(coordinates, fabric.network):
         yield walk.reshape(shape)
         # Devices with the same index in their replicas are adjacent, which shortens rings over replicas.
@@ -335,7 +336,10 @@ def _with_equal_boxes(orders: Iterator[IntArray], first: IntArray, fabric: Fabri
 
 
 def _box_seconds(order: IntArray, fabric: Fabric) -> Iterator[float]:
-    """Yield latency and transfer time of an all-reduce by each box algorithm; infinity if it does not apply."""
+    """Yield latency and transfer time of an all-reduce by each box algorithm, over replicas, then over logical cores.
+
+    Both times are infinity if the algorithm does not apply.
+    """
     places = np.concatenate([fabric.network.coordinates(fabric.chip), fabric.core[:, None]], 1)
     for groups in (order.T, order):
         plan = Plan(groups, box_of(groups, places, fabric.network), _NBYTES, fabric)

@@ -113,7 +113,7 @@ _log = logging.getLogger(__name__)
 
 
 def replica_grid(capacity: Sequence[int], num_replicas: int) -> tuple[int, ...]:
-    """Return the number of replicas along each axis, as equal as possible; the axis of least capacity comes first.
+    """Return the number of replicas along each axis, as equal as possible; the axis of least capacity is set first.
 
     Among axes with equal capacity, the last axis (cores) is first, then x, y, z. The product may exceed `num_replicas`.
     """
@@ -166,8 +166,8 @@ def _layered_ring(x_size: int, y_size: int, z_size: int) -> IntArray:
 def ring(shape: Sequence[int]) -> IntArray:
     """Return the coordinates [chip, axis] of the chips of a box in an order that forms a ring.
 
-    A line of chips is ordered from end to end, and forms a ring only if the axis wraps. For a box with an odd side
-    longer than 1 the order is row by row, x fastest, with a warning. The orders are as in tensorflow/tensorflow,
+    A line of chips is ordered from end to end, and forms a ring only if the axis wraps. For other boxes with an odd
+    side longer than 1 the order is row by row, x fastest, with a warning. The orders are as in tensorflow/tensorflow,
     ``tensorflow/python/tpu/device_assignment.py``.
     """
     lengths = [int(length) for length in shape]

@@ -113,7 +113,7 @@ class StageCost:
 
 @dataclass(frozen=True, eq=False)
 class ActiveCollective:
-    """A collective in progress: its cost, and its stages for simulating shared links."""
+    """The cost of a collective, and the costs of its stages, from which concurrent collectives are simulated."""
 
     cost: CollectiveCost
     stages: tuple[StageCost, ...] = field(repr=False)
@@ -199,7 +199,7 @@ def fabric_of(assignment: Placed | Topology, options: FabricOptions) -> Fabric:
 def evaluate(
     assignment: Placed | Topology, wanted: Collective, fabric: Fabric, model: str = "exact"
 ) -> ActiveCollective:
-    """Compute the cost of a collective with every applicable algorithm, and the details of the fastest algorithm."""
+    """Compute the cost of a collective with its algorithm, or with the fastest one if it is ``"auto"``."""
     if model not in ("exact", "asymptotic"):
         raise ValueError(f"model must be 'exact' or 'asymptotic', got {model!r}")
     plan = _plan(assignment, wanted, fabric)
@@ -316,8 +316,8 @@ def lower_bound_seconds(
 
     In a group of ``M`` chips, each chip sends at least ``2 (M-1)/M V`` in an all-reduce (Patarasuk and Yuan, 2009),
     half of these bytes in an all-gather or a reduce-scatter, the data for devices of other chips in an all-to-all, the
-    shards that leave the chip in a collective-permute, and ``V`` = `nbytes` as the root of a broadcast or a message.
-    The devices of a chip share its links, so the bytes of all groups on a chip are added.
+    shards that leave the chip in a collective-permute, and ``V`` = `nbytes` as the root of a broadcast or the sender
+    of a message. The devices of a chip share its links, so the bytes of all groups on a chip are added.
     """
     if groups.shape[1] == 1:
         return 0.0

@@ -178,7 +178,7 @@ def _positive(name: str, value: float) -> float:
 
 
 def _scale(network: Network, given: float | Sequence[float] | Mapping[Any, float] | FloatArray | None) -> FloatArray:
-    """Return the remaining fraction of each link's bandwidth, shaped like a load array."""
+    """Return the remaining fraction of each link's bandwidth, [axis, direction, chip]."""
     scale = np.ones(network.exists.shape)
     if isinstance(given, Mapping):
         for pair, part in given.items():
@@ -211,7 +211,7 @@ def _parts(given: Any) -> FloatArray:
 
 
 def _entries_of_pair(network: Network, pair: Any) -> list[tuple[int, int, int]]:
-    """Return both directions of the link between two chips as load array indices."""
+    """Return both directions of the link between two chips as indices (axis, direction, chip)."""
     chips = np.asarray(pair)
     is_pair = chips.shape == (2, 3) and chips.dtype.kind in "iu"
     if not is_pair or (chips < 0).any() or (chips >= network.shape).any():

@@ -66,7 +66,7 @@ class _Loaded(Drawable):
 
     @property
     def topology(self) -> Topology:
-        """The slice."""
+        """Topology of the slice."""
         return topology_of(self.assignment)
 
     def busiest_links(self, count: int = 5) -> list[BusyLink]:

@@ -93,7 +93,7 @@ def line(
 
 
 def _growth(size: int) -> float:
-    """Return the ratio of asymptotic bytes, which omit ``(N-1)/N``, to exact bytes; `size` is the whole group."""
+    """Return the ratio of asymptotic bytes, which omit ``(N-1)/N``, to exact bytes, for a group of ``N`` = `size`."""
     return size / (size - 1)
 
 
@@ -234,12 +234,12 @@ def _exchange(plan: Plan, partner: IntArray, nbytes: float, growth: float = 1.0)
 
 
 def _whole(partners: Callable[[int], list[IntArray]]) -> Callable[[Plan], list[Stage]]:
-    """Return the schedule of an all-reduce in which partners exchange the whole array: few steps, many bytes."""
+    """Return the scheduler of an all-reduce whose partners exchange the whole array: few steps, many bytes."""
     return lambda plan: [_exchange(plan, partner, plan.nbytes) for partner in partners(plan.size)]
 
 
 def _parts(partners: Callable[[int], list[IntArray]]) -> Callable[[Plan, bool], list[Stage]]:
-    """Return the schedule in which partners exchange halves, quarters and so on in ``log2 N`` steps."""
+    """Return the scheduler of exchanges of halves, quarters and so on, in ``log2 N`` steps."""
 
     def stages(plan: Plan, gather: bool) -> list[Stage]:
         growth = _growth(plan.size)

@@ -1,6 +1,6 @@
 """Drawings of TPU slices: as SVG, as HTML for notebooks, with matplotlib, and as text.
 
-One panel per slice of equal z shows its chips, hosts as outlines, replicas in colour, rings as paths or link loads, and
+One panel per z coordinate shows its chips, hosts as outlines, replicas in colour, rings as paths or link loads, and
 missing devices. Equal inputs give identical output. In large slices, labels are omitted, then paths and links, and
 beyond 20,000 chips a part of the slice, so that a drawing is smaller than a megabyte. The legend lists omissions.
 

@@ -118,7 +118,7 @@ def rectangles(mask: np.ndarray) -> list[tuple[int, int, int, int]]:
 
 
 def draw_links(subject: Subject, layout: Layout) -> Iterator[Item]:
-    """Draw links between chips in a slice; wrap links are dotted and extend beyond its edges."""
+    """Draw the links along x and y; wrap links are dotted stubs beyond the chips at the edges."""
     if not layout.has_links:
         return
     columns, rows, half = len(layout.columns), len(layout.rows), layout.size / 2
@@ -221,7 +221,7 @@ def label(subject: Subject, core: tuple[int, int, int, int]) -> str:
 
 
 def draw_edges(subject: Subject, layout: Layout) -> Iterator[Item]:
-    """Draw the numbers of columns and rows, and z above each panel."""
+    """Draw the numbers of columns and rows, and z above each panel if the slice has several."""
     every = 1 if layout.size >= 18 else 4
     off = layout.gap + 6
     above, beside, titles = [], [], []

@@ -49,8 +49,9 @@ def colour_styles(subject: Subject) -> tuple[Style, ...]:
 def replica_colours(subject: Subject) -> Integers:
     """Return the number of each replica's colour in `colour_styles`.
 
-    Up to eight replicas have distinct colours. With more, adjacent replicas differ (greedy graph colouring): each takes
-    the first colour, counted from its own number, that no earlier neighbour has.
+    Up to eight replicas have distinct colours. More replicas of one core each form a gradient. More replicas of several
+    cores are coloured greedily: each takes the first colour, counted from its own number, that no earlier neighbour
+    has.
     """
     count = subject.num_replicas
     if is_gradient(subject):

@@ -1,4 +1,4 @@
-"""Positions of chips: one panel per slice of equal z, in rows, with the largest chips that fit the width."""
+"""Positions of chips: one panel per z coordinate, in rows, with the largest chips that fit the width."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Layout:
 
 
 def chosen_slices(subject: Subject, slices: Iterable[int] | None) -> tuple[int, ...]:
-    """Return the slices to draw; default: all. Raise ValueError if a slice does not exist."""
+    """Return the z coordinates to draw; default: all. Raise ValueError if one does not exist, or `slices` is empty."""
     depth = subject.shape[2]
     if slices is None:
         return tuple(range(depth))
@@ -86,7 +86,7 @@ def lay_out(subject: Subject, slices: Sequence[int], width: int) -> Layout:
 
 
 def _cropped(shape: tuple[int, int]) -> tuple[int, int]:
-    """Return the number of columns and rows to draw: all, unless one slice has too many chips."""
+    """Return the number of columns and rows to draw: all, unless one panel has too many chips."""
     x, y = shape
     if x * y <= MOST_CHIPS:
         return x, y

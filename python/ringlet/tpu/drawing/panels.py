@@ -1,4 +1,4 @@
-"""One slice of equal z as text: boxes with rings and loads, dense columns, or one character per core."""
+"""Chips of equal z as text: boxes with rings and loads, dense columns, or one character per core."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Chip = tuple[int, int, int]
 def load_digits(subject: Subject) -> tuple[dict[tuple[Chip, int], int], dict[tuple[Chip, int, int], int]]:
     """Return two tables of link loads in the busier direction, in ninths of the highest load, rounded up.
 
-    The first table has, by chip and axis, the loads of links to the next chip along the axis, without wrap links. The
-    second has, by chip, axis and direction, the loads of wrap links at the chip. Both are empty without loads.
+    The first table has, by chip and axis, the loads of links to the next chip along the axis; wrap links only along z.
+    The second has, by chip, axis and direction, the loads of wrap links along x and y. Both are empty without loads.
     """
     inside: dict[tuple[Chip, int], int] = {}
     edges: dict[tuple[Chip, int, int], int] = {}
@@ -98,7 +98,7 @@ class WidePanel(_Labelled):
         return 2 * self.top + 2 * self.rows + 1
 
     def draw(self, z: int) -> Canvas:
-        """Draw the slice."""
+        """Draw the chips at this z coordinate."""
         canvas = Canvas(self.width, self.height)
         self._boxes(canvas, z)
         spans = {(x, y): self._label(canvas, x, y, z) for x in range(self.columns) for y in range(self.rows)}
@@ -135,7 +135,7 @@ class WidePanel(_Labelled):
         return begin, begin + length
 
     def _marks(self) -> dict[Chip, str]:
-        """Return marks after labels: rings that leave the slice, long hops, and loads of links to the next slice."""
+        """Return marks after labels: hops along z, hops over several links, and loads of links to z + 1."""
         leaves: dict[Chip, set[int]] = {}
         far: set[Chip] = set()
         for hop in self.hops:
@@ -206,7 +206,7 @@ class ClosePanel(_Labelled):
         return self.rows
 
     def draw(self, z: int) -> Canvas:
-        """Draw the slice."""
+        """Draw the chips at this z coordinate."""
         canvas = Canvas(self.width, self.height)
         for x in range(self.columns):
             for y in range(self.rows):
@@ -239,7 +239,7 @@ class TinyPanel:
         return self.rows
 
     def draw(self, z: int) -> Canvas:
-        """Draw the slice."""
+        """Draw the chips at this z coordinate."""
         canvas = Canvas(self.width, self.height)
         for x in range(self.columns):
             for y in range(self.rows):

@@ -1,7 +1,8 @@
 """Drawing of rings as paths over the chips that they visit.
 
-Hops over one link are lines between chips. A hop along z leaves its panel as a short stroke with a disc: to the upper
-right for the next slice, to the lower left for the previous one. A hop over several links is a dashed arc.
+Hops over one link are lines between chips. A hop along z is a short stroke with a disc at both of its chips: to the
+upper right towards z + 1, to the lower left towards z - 1. A hop over several links is dashed: an arc, lines that end
+at the panel's edges if it wraps, or strokes as along z if the chips differ in z.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ class _Paths:
         knobs.append(tip)
 
     def draw_long_hop(self, hop: Hop, start: Point | None, stop: Point | None) -> None:
-        """Draw an arc within the slice, or strokes out of it at both ends."""
+        """Draw an arc or a wrapped path within a panel, or strokes out of it at both ends."""
         if hop.source[2] != hop.target[2]:
             direction = 1 if hop.target[2] > hop.source[2] else -1
             self.draw_exit(start, direction, self.far_lines, self.far_knobs)

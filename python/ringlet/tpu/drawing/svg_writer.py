@@ -19,7 +19,7 @@ _UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010fff
 
 
 def escape(text: str) -> str:
-    """Return a string escaped for an XML element or quoted attribute; control characters become U+FFFD."""
+    """Return a string escaped for an XML element or quoted attribute; characters that XML excludes become U+FFFD."""
     return html.escape(_UNWRITABLE.sub("\ufffd", text))
 
 
@@ -67,7 +67,7 @@ def _style_sheet(styles: Iterable[Style]) -> str:
 
 
 def _attributes(style: Style) -> str:
-    """Return the colours of light mode as attributes."""
+    """Return the class, the colours of light mode and the strokes of a style as attributes."""
     words = [f'class="{style.name}"', f'fill="{style.fill[0] if style.fill else "none"}"']
     if style.stroke:
         words += [f'stroke="{style.stroke[0]}"', f'stroke-width="{number(style.width)}"']

@@ -42,7 +42,7 @@ def _check_whole(name: str, given: np.ndarray[Any, Any]) -> None:
 
 
 def cells_of(name: str, coordinates: IntArray, mesh_shape: Sequence[int]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return the row-major cell number of each core; `coordinates` has dimensions group, member, axis."""
+    """Return the row-major cell number of each core [group, member, axis]; raise CoordinateError outside the mesh."""
     flat: IntArray = coordinates.reshape(-1, len(mesh_shape))
     bounds = np.array(mesh_shape, np.int32)
     # Read as unsigned, negative numbers exceed all bounds.

@@ -90,7 +90,7 @@ def links_of(
 
 
 def _neighbours(chips: IntArray, axis: int, way: int, shift: ChipShape | None) -> tuple[IntArray, BoolArray]:
-    """Return the chip at the other end of each chip's link, and whether that link is a wrap link."""
+    """Return each chip's neighbour in one direction along an axis, and whether the link to it is a wrap link."""
     neighbour = np.roll(chips, -way, axis)
     is_wrap = np.zeros(chips.shape, np.bool_)
     end = [slice(None)] * 3

@@ -78,7 +78,7 @@ def cores_by_host(devices: Iterable[Any]) -> CoresByHost:
 
 
 def cores_per_host(device_map: Mapping[str, list[str]]) -> int:
-    """Return the number of TPU devices per host; raise RuntimeError if it is zero or differs between hosts."""
+    """Return the number of TPU devices per host; raise RuntimeError if there are no hosts or it differs."""
     counts = {len(cores) for cores in device_map.values()}
     if len(counts) != 1:
         raise RuntimeError(

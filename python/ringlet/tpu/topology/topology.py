@@ -35,7 +35,7 @@ class Topology(Drawable):
     serialized : bytes, optional
         A serialized ``TopologyProto``. If given, `mesh_shape` and `device_coordinates` are ignored.
     mesh_shape : sequence of 4 ints, optional
-        Cores along x, y, z, and per chip.
+        Chips along x, y and z, and devices per chip.
     device_coordinates : array of int, shape (tasks, devices per task, 4), optional
         Coordinates of each device.
     generation : str or Generation, optional
@@ -334,7 +334,7 @@ class Topology(Drawable):
     def hosts(self) -> IntArray:
         """Task of each chip: read-only int32, shape ``chip_shape``; -1 for chips without a device.
 
-        If tasks share a chip, its entry is the task of its first core.
+        If tasks share a chip, its entry is the lowest of them.
         """
         device = self._device_at.reshape(-1, self._shape[3])
         task = np.where(device >= 0, device // max(1, self.num_tpus_per_task), np.iinfo(np.int32).max).min(1)
@@ -361,7 +361,7 @@ class Topology(Drawable):
 
     @cached_property
     def _device_at(self) -> IntArray:
-        """The device on each core, numbered over all tasks, in row-major order; -1 for none."""
+        """Device at each mesh position in row-major order, numbered over all tasks; -1 for none."""
         device_at = np.full(math.prod(self._shape), -1, np.int32)
         device_at[self._cells] = np.arange(self._cells.size, dtype=np.int32)
         return device_at
@@ -453,7 +453,7 @@ def parsed(serialized: bytes) -> tuple[IntArray, IntArray]:
 def coordinates_of_slice(
     shape: ChipShape, task_shape: ChipShape, devices_per_chip: int, tasks_per_chip: int = 1
 ) -> IntArray:
-    """Return the coordinates [task, device, coordinate] of a slice, x first; `tasks_per_chip` tasks share each chip."""
+    """Return the coordinates [task, device, coordinate] of a slice; among tasks and among chips, x varies fastest."""
     tasks = [length // part for length, part in zip(shape, task_shape, strict=True)]
     # Axes of the grid: task z, y, x, then chip z, y, x, then core, fastest last.
     grid = np.indices((*tasks[::-1], *task_shape[::-1], devices_per_chip), np.int32)

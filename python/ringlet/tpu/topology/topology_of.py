@@ -14,7 +14,7 @@ class Placed(Protocol):
 
     @property
     def topology(self) -> Topology:
-        """The slice."""
+        """Topology of the slice."""
 
     @property
     def core_assignment(self) -> np.ndarray[Any, np.dtype[np.int32]]:

@@ -23,7 +23,7 @@ def unit_of(topology: Topology) -> str:
 
 
 def chips_used(topology: Topology, core_assignment: np.ndarray[Any, np.dtype[Any]]) -> str:
-    """Return ``32 of 64 chips used``; an empty string if all chips with devices, or none, are used."""
+    """Return text such as ``32 of 64 chips used``; an empty string if all chips with devices, or none, are used."""
     used, there = (
         len(np.unique(np.ravel_multi_index(tuple(cores.reshape(-1, 4)[:, :3].T), topology.chip_shape)))
         for cores in (core_assignment, topology.device_coordinates)

@@ -67,7 +67,7 @@ class Variables:
         return int(text)
 
     def bounds(self, names: tuple[str, str]) -> tuple[str, tuple[int, ...] | None]:
-        """Return the name of the variable that is set, and its three or four numbers."""
+        """Return the name of the variable that is set, and its three or four numbers; None if neither is set."""
         name, text = self.get(*names)
         if text is None:
             return name, None
@@ -82,7 +82,7 @@ class Variables:
         return tuple(part.strip() for part in text.split(",") if part.strip()) if text else ()
 
     def present(self) -> list[str]:
-        """Return the names of all TPU variables that are set."""
+        """Return the sorted names of all TPU variables in the environment, empty ones included."""
         return sorted(name for name in self._environ if name.startswith(("TPU_", "CLOUD_TPU_", "MEGASCALE_")))
 
 
