@@ -147,9 +147,9 @@ def _placement(values: tuple[str | None, ...]) -> Placement:
 
 
 def _read(dialect: _Dialect, environ: Mapping[str, str]) -> Placement | str:
-    """Return the placement that a launcher's variables describe.
+    """Return the placement that a launcher's variables describe, impossible if their numbers are invalid.
 
-    If they do not suffice, return the reason; if they are not set, return an empty string.
+    If they do not suffice, return the reason; if they are not set or imply no job, return an empty string.
     """
     seen = " ".join(f"{name}={environ[name]}" for name in dialect[:2] if name in environ)
     if dialect.rank == "SLURM_PROCID" and dialect.size not in environ:
@@ -188,7 +188,7 @@ def _number(environ: Mapping[str, str], name: str) -> int | None:
 
 
 def mpi_placement(environ: Mapping[str, str]) -> Placement | None:
-    """Return the placement of a process that mpiexec or srun started, regardless of other variables."""
+    """Return the placement of a process that mpiexec or srun started, else None; other variables are ignored."""
     found = (_read(dialect, environ) for dialect in _DIALECTS[2:5])
     return next((place for place in found if isinstance(place, Placement) and not place.is_impossible), None)
 
@@ -202,13 +202,13 @@ def hosts_placement(environ: Mapping[str, str]) -> Placement | None:
 
 
 def canonical_addresses(addresses: Iterable[str]) -> list[str]:
-    """Return addresses in a form that is equal on all workers; addresses of several hosts are returned unchanged."""
+    """Return addresses in a form that is equal on all workers; unchanged in an MPI job on several hosts."""
     spelling = str if hosts_placement(os.environ) else canonical_address
     return [spelling(address) for address in addresses]
 
 
 def job_id_of(environ: Mapping[str, str]) -> str:
-    """Return the text that distinguishes concurrent jobs: ``RINGLET_JOB_ID``, else the job id of the launcher."""
+    """Return the job id that distinguishes concurrent jobs: ``RINGLET_JOB_ID``, else the launcher's; maybe empty."""
     return environ.get(JOB_ID, "") or ("" if TF_CONFIG in environ else read_placement(environ).job_id)
 
 
@@ -230,7 +230,7 @@ def local_workers(count: int) -> ClusterSpec:
 
 
 def check_one_machine(place: Placement) -> None:
-    """Raise an error if some processes of a job are on other machines."""
+    """Raise an error if a job has processes on other machines, unless they were started as one MPI job."""
     has_others, alone = place.local_size < place.size, _TO_RUN_ALONE
     if place.config is not None:
         addresses = [str(address) for _, _, address in worker_tasks(place.config.cluster_spec)]

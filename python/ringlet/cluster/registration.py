@@ -102,7 +102,7 @@ class RegistrationServer:
     """Accepts the servers of a cluster, in a thread that sleeps until a process connects.
 
     For each server the thread calls ``objection(rank)``, which returns a reason to refuse the server or None, and then,
-    unless the server was refused, ``welcome(rank, registration)``.
+    if the server has been accepted, ``welcome(rank, registration)``.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class RegistrationServer:
 
 
 def register(job: ServersJob, task: Task, deadline: Deadline) -> LocalChannel:
-    """Wait for the coordinator of a cluster, and register this process as a task."""
+    """Wait for the coordinator of a cluster, register this process as a task, and return the channel to it."""
     handshake = Handshake.of_this_process(job, [job.rank_of(task)])
     pause, silence = _FIRST_PAUSE_SECONDS, Deadline.after(stall_seconds())
     while True:

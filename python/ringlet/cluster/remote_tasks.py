@@ -2,7 +2,7 @@
 
 Each worker and parameter server listens at its own address of the cluster. The coordinator connects to all of them, and
 a worker to the parameter servers. After authentication (:mod:`ringlet.ipc.authenticated_tcp`) the client sends its name
-and version, and a digest of the cluster and the task; the task replies with the same properties, or with a refusal.
+and version, and a digest of the cluster and the task; the task replies with its own and, if it refuses, the reason.
 """
 
 from __future__ import annotations

@@ -197,7 +197,7 @@ class TPUClusterResolver(ClusterResolver):
         return ClusterSpec(jobs)
 
     def _given_addresses(self) -> list[str]:
-        """Return the given addresses of the hosts; empty for a modelled slice."""
+        """Return the addresses of the hosts in the name of the slice or the environment; empty if none apply."""
         hosts = environ_or_own(self._environ).get(_HOSTS_VARIABLE, "")
         if self._name.startswith(f"{_PROTOCOL}://"):
             hosts = self._name
