@@ -83,9 +83,9 @@ class Ending:
 
 
 def first_failure(endings: Sequence[Ending]) -> Ending | None:
-    """Return the worker that failed first; failures caused by the launcher or by another worker come last.
+    """Return the first failure, or None; failures caused by the launcher or by another worker come last.
 
-    If workers made different calls, a worker whose call differs from the majority's is returned.
+    If workers made different calls, the failure of a worker whose call differs from the majority's is returned.
     """
     failures = sorted((e for e in endings if e.status != 0), key=lambda e: (not e.is_own, e.follows, e.at, e.worker))
     different = _different_callers(failures[0], endings) if failures else []
@@ -93,7 +93,7 @@ def first_failure(endings: Sequence[Ending]) -> Ending | None:
 
 
 def shown_failure(endings: Sequence[Ending], received: int | None) -> Ending | None:
-    """Return the worker whose traceback is shown: the first failure or, after Ctrl-C, a worker that delayed others."""
+    """Return the failure whose traceback is shown: the first or, after Ctrl-C, that of a worker that delayed others."""
     _, late = interrupted_call(endings) if received == signal.SIGINT else ("", [])
     # A worker whose call failed because another worker was interrupted did not delay the job.
     return next((ending for ending in late if ending.words and not ending.follows), first_failure(endings))

@@ -83,7 +83,10 @@ class LaunchJob:
             on_error.pop_all()
 
     def wait(self, deadline: Deadline) -> None:
-        """Wait until all workers have returned, or until a worker has failed and all workers have exited."""
+        """Wait until all workers have exited, after all have returned or one has failed.
+
+        At the deadline, or if interrupted, stop the workers and raise an error.
+        """
         try:
             while self._supervisor.is_at_work():
                 self._supervisor.turn(deadline.left(_LONGEST_TURN_SECONDS))

@@ -129,7 +129,8 @@ def run_on_hosts(job: Job) -> Outcome:
 def _run(job: Job, command: list[str], environment: dict[str, str]) -> Outcome:
     """Run mpiexec until it has exited.
 
-    If the ranks of this host have exited, and mpiexec still waits for hosts that it cannot reach, stop mpiexec.
+    If mpiexec still runs `_FOLLOW_SECONDS` after the ranks of this host have exited, it waits for hosts that it cannot
+    reach, and is stopped.
     """
     out, err = NonblockingWriter(1), NonblockingWriter(2)
     ended: list[Worker] = []

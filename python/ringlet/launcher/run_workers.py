@@ -39,10 +39,11 @@ class Job:
     """A job of `ringlet run`.
 
     Without `replicas`, the script sets their number. `grace_seconds` is the time that workers have to exit after a
-    signal, or after one of them has raised an uncaught exception. The flight recorders are written to `log_folder` when
-    the job fails or `recorder_signal` arrives. `attempt` counts the starts of the job, from 1. `hosts` maps hosts to
-    numbers of workers, which MPI starts; with `simulates_hosts`, the hosts are network namespaces of this host. `cores`
-    lists the cores that each worker may use; it is empty if each may use all cores.
+    signal, or after one of them has raised an uncaught exception. If the job fails, the flight recorders are written to
+    `log_folder`, if given; when `recorder_signal` arrives, to `log_folder` or else the working directory. `attempt`
+    counts the starts of the job, from 1. `hosts` maps hosts to numbers of workers, which MPI starts; with
+    `simulates_hosts`, the hosts are network namespaces of this host. `cores` lists the cores that each worker may use;
+    it is empty if each may use all cores.
     """
 
     command: list[str]
@@ -60,7 +61,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a job ended: its exit status, the reason in one line, and whether a signal stopped the launcher."""
+    """How a job ended: its exit status, the reason in one line, and whether a terminating signal was received."""
 
     status: int
     reason: str
@@ -136,7 +137,7 @@ class _Run:
                 break
 
     def update(self, signals: Signals, supervisor: Supervisor) -> None:
-        """Record reported exceptions and, if no worker has failed before, the signal that ends the job."""
+        """Stop the workers after an exception or a failed write; note the signal that ends the job, if none failed."""
         self._note_raised()
         if self._raised:
             supervisor.ask_to_end_after(max(self._job.grace_seconds, _TRACEBACK_SECONDS))

@@ -42,7 +42,7 @@ class TracebackBuffer:
 
     @property
     def due(self) -> float | None:
-        """The time at which the held lines are shown."""
+        """The time at which the held lines are shown; None if no lines are held, or if they are final."""
         return None if self.began is None or self.is_final else self.began + self._hold_seconds
 
     def feed(self, lines: bytes, now: float) -> bytes:

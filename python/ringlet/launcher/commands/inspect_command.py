@@ -38,8 +38,8 @@ _SUFFIX = ".recorder"
 class Snapshot:
     """A copy of a process's recorder.
 
-    `at` is the time of the read, on the ``time.monotonic()`` clock of the process. `has_exited` is whether the process
-    had exited by then; None for a file.
+    `at` is the time of the read or, for a file, of its last change, on the ``time.monotonic()`` clock of the process.
+    `has_exited` is whether the process had exited by then; None for a file.
     """
 
     process: Process

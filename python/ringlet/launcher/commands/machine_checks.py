@@ -40,7 +40,7 @@ sys.exit(ctypes.CDLL(None).process_vm_readv(os.getppid(), local, 1, remote, 1, 0
 
 
 class Line(NamedTuple):
-    """The result of a check; `value` is the number that `found` describes, if there is one.
+    """The result of a check; `value` is the number that was measured or counted, if there is one.
 
     The status "note" means that jobs run slower or without a feature, "problem" that a job would fail.
     """
@@ -65,7 +65,10 @@ class Facts(NamedTuple):
 
 
 def run_check(name: str, check: Callable[[Facts], Line], facts: Facts) -> Line:
-    """Return the result of a check; an error in the check is reported as a problem."""
+    """Return the result of a check; if it raises an error, return a problem that describes the error.
+
+    An import error is a problem of the check "installation"; for other checks, it is a note.
+    """
     try:
         return check(facts)
     except Exception as error:
@@ -285,7 +288,7 @@ def _finite(limit: int) -> float:
 
 
 def _chosen(file: Path) -> str:
-    """Return the setting in effect, which is the word in brackets."""
+    """Return the setting in effect, which is the word in brackets; ``not reported`` if the file cannot be read."""
     try:
         return file.read_text(encoding="ascii", errors="replace").partition("[")[2].partition("]")[0]
     except OSError:

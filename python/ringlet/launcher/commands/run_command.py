@@ -234,7 +234,8 @@ _LONG_SECONDS = 600.0
 def run_with_restarts(job: Job, restarts: int, final: Collection[int]) -> int:
     """Run a job, and restart it at most `restarts` times if it fails; return the status of the last attempt.
 
-    A job that a signal has stopped, or that ends with a status in `final`, is not restarted.
+    A job that a signal has stopped, or that ends with a status in `final`, is not restarted. After Ctrl-C
+    between two attempts, the status is 130.
     """
     delay, attempts = _FIRST_DELAY_SECONDS, list[tuple[float, Outcome]]()
     while True:

@@ -131,7 +131,7 @@ def _ranks(shot: Snapshot) -> list[int]:
 
 
 def _sums(shot: Snapshot) -> tuple[float, ...]:
-    """Return the totals so far: strategy runs, calls, bytes, and seconds of waiting, including calls in progress."""
+    """Return the totals so far: strategy runs, calls, bytes, and seconds of waiting, in current calls too."""
     totals, threads = shot.process.totals.values(), filter(None, shot.process.threads)
     current = sum(
         (shot.at if call.arrived is None else call.arrived) - call.began

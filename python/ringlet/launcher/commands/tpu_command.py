@@ -38,7 +38,7 @@ come from a model of the links, which docs/tpu.md describes.
 
 @dataclass(frozen=True)
 class Report:
-    """Result of the command: the cost of each collective alone, and of the step unless it is a single collective."""
+    """Result of the command: the cost of each collective alone, and of the step if it is more than one collective."""
 
     topology: Topology
     assignment: DeviceAssignment
@@ -101,7 +101,7 @@ def _picture(file: str) -> str:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Print the report and draw the slice; return the exit status."""
+    """Print the report, and draw the slice if requested; return the exit status."""
     from ringlet.launcher.commands import tpu_report
 
     if options.json and options.draw is _TERMINAL:

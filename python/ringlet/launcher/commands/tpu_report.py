@@ -29,7 +29,7 @@ _STEP_TIMES = (*_TIMES, "compute_seconds", "memory_seconds", "communication_seco
 
 
 def as_json(report: Report, busiest: int) -> dict[str, Any]:
-    """Return the report as JSON data, with the `busiest` links of each collective."""
+    """Return the report as JSON data, with up to `busiest` links of each collective and of the step."""
     topology, assignment = report.topology, report.assignment
     return {
         "slice": {
@@ -72,7 +72,7 @@ def _links_json(cost: CollectiveCost | StepCost, busiest: int) -> list[dict[str,
 
 
 def as_text(report: Report, busiest: int) -> list[str]:
-    """Return the report as lines that fit the terminal, with the `busiest` links of each collective."""
+    """Return the report as lines that fit the terminal, with up to `busiest` links of each collective and the step."""
     lines = repr(report.topology).splitlines()
     lines += ["", *_assignment_lines(report)]
     for cost in report.costs:

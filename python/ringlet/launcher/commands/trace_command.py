@@ -145,7 +145,7 @@ def _parsed(line: str) -> dict[str, Any] | None:
 
 
 def _events(path: Path) -> Iterator[dict[str, Any] | None]:
-    """Yield the events of a trace, and None at its end; the last line may be half-written."""
+    """Yield the events of a trace, and None at its closing bracket; the last line may be half-written."""
     damaged = 0
     with path.open(encoding="utf-8", errors="replace") as file:
         for number, line in enumerate(file, 1):
@@ -165,9 +165,9 @@ def _events(path: Path) -> Iterator[dict[str, Any] | None]:
 
 
 def _merge(files: list[_File], output: str | None) -> tuple[TraceSummary, int]:
-    """Merge all files into `output`, with times on one clock.
+    """Add up the events of all files, and write them to `output` if given, with times on one clock.
 
-    Return the summary, and the number of files without an end.
+    Return the summary, and the number of files without a closing bracket.
     """
     # The processes of a host share a monotonic clock, whose offset to the wall clock is taken from the first process.
     offsets: dict[str, float] = {}
