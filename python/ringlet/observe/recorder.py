@@ -87,7 +87,7 @@ class OperationStats:
 
 @dataclass(frozen=True)
 class Process:
-    """Contents of the recorder of one process: the operations of each thread, oldest first, and all totals by name."""
+    """Contents of the recorder of one process: the operations of each thread, oldest first, and totals by operation."""
 
     source: str
     pid: int

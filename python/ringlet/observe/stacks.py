@@ -106,7 +106,7 @@ def rank_stacks(ranks: Sequence[tuple[int, int, bool]]) -> list[str]:
 
 
 def thread_stacks(threads: Iterable[int | None]) -> str:
-    """Return the innermost frames of each thread that has frames of the program, as text to append to a message."""
+    """Return, as text to append to a message, the innermost frames of up to four threads that run the program."""
     current = sys._current_frames()
     stacks = {thread: _frames(current[thread]) for thread in threads if thread in current}
     texts = [f"\n  {_name(thread)}:{_lines(found)}" for thread, found in stacks.items() if found]

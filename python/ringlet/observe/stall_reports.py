@@ -97,7 +97,7 @@ def _log_report(text: str) -> None:
 
 
 def _register_stack_signal() -> int:
-    """Return the signal that prints stacks; 0 if there is none."""
+    """Register the signal that prints stacks, and return its number; 0 if there is none."""
     text = os.environ.get("RINGLET_STACK_SIGNAL", "").strip()
     if sys.platform != "linux" or text == "0":
         return 0

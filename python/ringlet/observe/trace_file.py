@@ -40,7 +40,7 @@ _LONG_CALL_SECONDS = 1.0
 
 
 class Trace:
-    """A trace, whose file is opened by the first group or span."""
+    """A trace, whose file is opened by `begin`, which the first group or span calls."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -157,7 +157,7 @@ class Trace:
             pause = max(pause, _PAUSE_PER_WORK * (time.thread_time() - start))
 
     def _drain(self, is_last: bool = False) -> float | None:
-        """Write all new records; return the fraction of the recorder's space that they occupied.
+        """Write all new calls and spans; return the part of their buffer that they filled, for the fullest buffer.
 
         Return None if the file is closed.
         """
@@ -225,7 +225,7 @@ class Trace:
     # --- tracks -------------------------------------------------------------------------------------------------------
 
     def _call_track(self, operation: Operation, thread: int) -> int:
-        """Return the track of the rank in the largest group; the ranks of subgroups have other numbers."""
+        """Return the track of the thread's rank in the largest group or, for asynchronous calls, of the thread."""
         if thread in self._asynchronous:
             return self._thread_track(thread)
         if operation.num_ranks >= self._most_ranks or thread not in self._rank_tracks:
