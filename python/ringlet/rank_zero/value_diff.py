@@ -59,9 +59,10 @@ def differences_between(exchange: Exchange, digests: list[ValueDigest], kind: st
 def _locate(
     exchange: Exchange, digests: list[ValueDigest], paths: list[str]
 ) -> dict[str, tuple[tuple[int, ...] | None, list[Any]]]:
-    """Return, for each leaf in `paths`, the index of the first element that differs, and its value on each replica.
+    """Return, for each leaf in `paths`, the index of the first element that differs, and its values by rank.
 
-    The leaves have equal shapes and dtypes. The search compares digests of pieces first, then the elements of a piece.
+    The leaves have equal shapes and dtypes; for text, the index is None. The search compares digests of pieces first,
+    then the elements of a piece.
     """
     piece_digests = _exchanged(exchange, [[_piece_digests(each, path) for path in paths] for each in digests])
     pieces = [_first_unlike([row[i] for row in piece_digests]) for i in range(len(paths))]

@@ -94,7 +94,7 @@ class Leaf:
         return [hashlib.blake2b(self.piece(number), digest_size=8).hexdigest() for number in range(count)]
 
     def first_difference(self, number: int, pieces: list[bytes]) -> tuple[tuple[int, ...], list[Any]]:
-        """Return the index of the first element that differs between replicas in one piece, and its values."""
+        """Return the index of the first element that differs between `pieces`, one from each rank, and its values."""
         assert self.array is not None
         dtype = self.array.dtype
         rows = [np.frombuffer(each, np.uint8).reshape(-1, dtype.itemsize) for each in pieces]
