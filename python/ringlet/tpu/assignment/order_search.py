@@ -311,7 +311,7 @@ class _Search:
 
 
 def _reordered(search: _Search, coordinates: IntArray, fabric: Fabric, *, of_replicas: bool) -> Iterator[IntArray]:
-    """Yield the best order with replicas reordered, or with the logical cores of all replicas in one new order."""
+    """Yield variants of the best order: with replicas reordered, or with the cores of each replica reordered alike."""
     start = search.best
     if of_replicas and start.shape[0] > 1:
         yield from (start[walk] for walk in walks(coordinates[start[:, 0]], fabric.network))

@@ -85,7 +85,7 @@ def place(
 
 
 def _in_task_order(topology: Topology, shape: Sequence[int], stride: Sequence[int], num_replicas: int) -> IntArray:
-    """Return the existing devices task by task, for slices with missing devices."""
+    """Return the cores [replica, logical core, coordinate] task by task, for slices with missing devices."""
     missing, there = len(topology.missing_devices), topology.num_devices
     if math.prod(stride) != 1:
         raise ValueError(

@@ -128,7 +128,7 @@ class Fabric:
         return links
 
     def core_links(self, source: IntArray, target: IntArray, weight: FloatArray | None = None) -> FloatArray:
-        """Return the loads of messages between devices of the same chip; other messages add nothing."""
+        """Return the loads, in units, of messages between devices of the same chip; other messages add nothing."""
         loads = self.no_load()
         near = (self.chip[source] == self.chip[target]) & (source != target)
         if near.any():

@@ -239,7 +239,7 @@ def _whole(partners: Callable[[int], list[IntArray]]) -> Callable[[Plan], list[S
 
 
 def _parts(partners: Callable[[int], list[IntArray]]) -> Callable[[Plan, bool], list[Stage]]:
-    """Return the scheduler of exchanges of halves, quarters and so on, in ``log2 N`` steps."""
+    """Return the scheduler of an all-gather or reduce-scatter by exchanges of halves, quarters and so on."""
 
     def stages(plan: Plan, gather: bool) -> list[Stage]:
         growth = _growth(plan.size)

@@ -202,7 +202,7 @@ def _run_concurrently(collectives: list[ActiveCollective], fabric: Fabric) -> tu
 
 
 def _concurrent_bounds(collectives: list[ActiveCollective], fabric: Fabric) -> dict[str, float]:
-    """Return the largest time of each bound: bytes add up on shared resources, latencies do not."""
+    """Return the time of each bound: bytes of all collectives add up on shared resources, latencies do not."""
     loads = sum((stage.loads for each in collectives for stage in each.stages), start=fabric.no_load())
     ends = (fabric.num_links, fabric.first_bus, fabric.first_host)
     busy = np.split(fabric.seconds(loads), ends)

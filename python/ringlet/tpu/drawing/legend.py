@@ -148,7 +148,7 @@ def _load_rows(subject: Subject, layout: Layout) -> Iterator[LegendRow]:
 
 
 def loads_in_words(subject: Subject) -> str:
-    """Return a description of the busiest link."""
+    """Return a description of the busiest link, or the statement that no link is used."""
     loads = subject.loads
     if loads is None or loads.highest == 0:
         return "no link is used"

@@ -13,7 +13,8 @@ from ringlet.tpu.drawing.subject import Loads, Subject
 def draw_link_loads(layout: Layout, loads: Loads) -> Iterator[Item]:
     """Draw both directions of each link side by side, each to the right of its direction of travel.
 
-    Links along z are strokes at the upper right corner of the chip with the lower z, for the busier direction.
+    A link along z is a stroke at the upper right corner of the chip from which it leads up, in the class of its busier
+    direction.
     """
     panel_of = {z: panel for panel, z in enumerate(layout.slices)}
     strokes: dict[int, list[list[Point]]] = {}

@@ -101,7 +101,7 @@ class Subject:
 
 
 def subject_of(drawn: Drawn, loads: ArrayLike | None = None) -> Subject:
-    """Return the subject of a topology, an assignment with its topology, or a cost with its link loads."""
+    """Return the input for drawing a topology, an assignment with its topology, or a cost with its link loads."""
     topology = topology_of(drawn)
     loads = getattr(drawn, "link_bytes", None) if loads is None else loads
     assigned = getattr(getattr(drawn, "assignment", drawn), "core_assignment", np.zeros((0, 0, 4)))

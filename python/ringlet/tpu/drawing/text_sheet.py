@@ -91,7 +91,7 @@ class _Sheet:
 def _sheet(
     subject: Subject, hops: Sequence[Sequence[Hop]], slices: tuple[int, ...], width: int, may_leave_out: bool
 ) -> _Sheet:
-    """Return the largest rendering that fits; if none does, the smallest, with fewer slices or columns."""
+    """Return the largest rendering that fits; if none does, the smallest, without the parts that do not fit."""
     columns, rows = subject.shape[:2]
     most = _MOST_LINES if may_leave_out else math.inf
     if columns * 2 <= width:

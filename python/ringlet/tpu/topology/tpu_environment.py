@@ -266,7 +266,7 @@ def _parts(name: str, bounds: tuple[int, ...], known: str, shape: ChipShape) -> 
 
 
 def _per_chip(name: str, bounds: tuple[int, ...] | None, generation: Generation | None) -> int:
-    """Return the processes per chip: the fourth number of the process bounds."""
+    """Return the processes per chip: the fourth number of the process bounds, or 1."""
     each = bounds[3] if bounds is not None and len(bounds) > 3 else 1
     devices = generation.devices_per_chip if generation else each
     if devices % each:
@@ -280,7 +280,7 @@ def _per_chip(name: str, bounds: tuple[int, ...] | None, generation: Generation 
 
 
 def _host_shape(found: Variables, generation: Generation | None, shape: ChipShape) -> ChipShape:
-    """Return the chips of one host along x, y and z: the default number of chips of one process."""
+    """Return the chips of one host along x, y and z, which are the default for the chips of one process."""
     hosts = len(found.texts(HOSTNAMES))
     x, y = (2 if length % 2 == 0 else 1 for length in shape[:2])
     usual = generation.host_shape_of(shape) if generation else (x, y, 1)
