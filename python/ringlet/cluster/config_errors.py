@@ -37,9 +37,9 @@ class ClusterConfigJSONError(ClusterConfigError, json.JSONDecodeError):
 class Fault(Exception):
     """A fault in a structure of dictionaries and lists; `as_error` converts it to the error for users.
 
-    `text` is the message, TensorFlow's if TensorFlow reports this fault, without a full stop; `keys` is the path of the
-    faulty value; `instead` is an example of a correct value, or `ABSENT`; `renamed` is a correct name if the last key
-    is faulty; `kind` is the class of the error.
+    `text` is the message, TensorFlow's if TensorFlow reports this fault, without a full stop; `allowed` describes the
+    correct values; `keys` is the path of the faulty value `found`; `instead` is an example of a correct value, or
+    `ABSENT`; `renamed` is a correct name if the last key is faulty; `kind` is the class of the error.
     """
 
     def __init__(

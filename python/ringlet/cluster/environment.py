@@ -208,7 +208,7 @@ def canonical_addresses(addresses: Iterable[str]) -> list[str]:
 
 
 def job_id_of(environ: Mapping[str, str]) -> str:
-    """Return the job id that distinguishes concurrent jobs: ``RINGLET_JOB_ID``, else the launcher's; maybe empty."""
+    """Return the id that distinguishes concurrent jobs: ``RINGLET_JOB_ID``, else the launcher's; empty if unknown."""
     return environ.get(JOB_ID, "") or ("" if TF_CONFIG in environ else read_placement(environ).job_id)
 
 
