@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def whole_number(option: str, text: str, least: int = 1) -> int:
-    """Return the number in an option, which must be at least `least`."""
+    """Return the text of an option as an integer; raise CommandError if it is not one, or below `least`."""
     try:
         number = int(text)
     except ValueError:
@@ -96,7 +96,7 @@ def whole_number(option: str, text: str, least: int = 1) -> int:
 
 @contextlib.contextmanager
 def closed_output_ignored() -> Iterator[None]:
-    """Ignore errors of a standard output that is closed, or whose reader, such as ``head``, has exited.
+    """End the block without an error if the reader of the standard output, such as ``head``, has exited.
 
     Characters that the encoding of the output lacks are escaped.
     """

@@ -50,7 +50,7 @@ def launch(
     environment : mapping of str to str, optional
         Variables for the workers, in addition to the environment of this process.
     bind : {"none", "core", "numa"}
-        The cores of each worker: all, an equal share, or the cores of a NUMA node. A core with several hardware
+        The cores of each worker: all, an equal share, or those of one or more NUMA nodes. A core with several hardware
         threads is not divided.
 
     Returns

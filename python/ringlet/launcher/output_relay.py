@@ -163,7 +163,7 @@ class OutputChannel:
             self._descriptor = -1
 
     def show_traceback(self) -> None:
-        """Write the traceback that was held back."""
+        """Write the traceback that was held back, if any."""
         if self.words is not None:
             self._write(prefixed(self.words.release(), self._prefix))
 

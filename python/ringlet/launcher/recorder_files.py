@@ -39,7 +39,7 @@ class RecorderFiles:
         return (), {VARIABLE: ""}
 
     def divergence(self, reported: str = "") -> str | None:
-        """Return a line about the first call that differs between ranks; None if none does, or `reported` names it."""
+        """Return a line about the first call that differs between ranks; None if none does, or `reported` states it."""
         if _CALLS_OF_A_STRATEGY.search(reported):
             return None
         found = first_divergence(self._processes())

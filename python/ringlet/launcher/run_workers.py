@@ -137,7 +137,10 @@ class _Run:
                 break
 
     def update(self, signals: Signals, supervisor: Supervisor) -> None:
-        """Stop the workers after an exception or a failed write; note the signal that ends the job, if none failed."""
+        """Stop the workers after an exception or a failed write, and note the signal that ends the job.
+
+        A signal after the first failure of a worker is not noted.
+        """
         self._note_raised()
         if self._raised:
             supervisor.ask_to_end_after(max(self._job.grace_seconds, _TRACEBACK_SECONDS))

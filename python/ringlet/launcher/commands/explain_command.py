@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Print the description; return the exit status."""
+    """Print the description of the error, or a list of all errors; return the exit status."""
     with closed_output_ignored():
         print(_list() if options.error is None else _describe(options.error))
     return 0

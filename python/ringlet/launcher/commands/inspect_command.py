@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Print the report; return the exit status."""
+    """Print the report, or list the running jobs; return the exit status."""
     last = whole_number("--last", options.last)
     if not options.subjects:
         return list_jobs()

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Print tables until the job ends; return the exit status."""
+    """Print tables until the job ends, or list the running jobs; return the exit status."""
     if not 0 < options.interval < math.inf:
         raise CommandError(f"--interval must be a positive number of seconds, got {options.interval}")
     if options.subject is None:
@@ -131,7 +131,7 @@ def _ranks(shot: Snapshot) -> list[int]:
 
 
 def _sums(shot: Snapshot) -> tuple[float, ...]:
-    """Return the totals so far: strategy runs, calls, bytes, and seconds of waiting, in current calls too."""
+    """Return the totals so far: strategy runs, calls, bytes, and seconds of waiting (also in current calls)."""
     totals, threads = shot.process.totals.values(), filter(None, shot.process.threads)
     current = sum(
         (shot.at if call.arrived is None else call.arrived) - call.began
