@@ -89,7 +89,7 @@ def _match(operations: list[Operation]) -> bool:
 
 
 def rank_ranges(ranks: Iterable[int]) -> str:
-    """Format ranks, consecutive ones as a range: ``ranks 0, 2 to 5``."""
+    """Format ranks, three or more consecutive ones as a range: ``ranks 0, 2 to 5``."""
     texts = number_ranges(ranks)
     return f"rank{'' if len(texts) == 1 and texts[0].isdigit() else 's'} {', '.join(texts)}"
 

@@ -77,7 +77,7 @@ def _place(frames: list[FrameType]) -> str:
 
 
 def described(frame: FrameType) -> str:
-    """Return the location of a frame, as :func:`place` does."""
+    """Return the location of a frame, in the form of :func:`place`."""
     return f"in {frame.f_code.co_name} ({_file(frame)}:{frame.f_lineno})"
 
 

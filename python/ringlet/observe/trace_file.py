@@ -157,7 +157,7 @@ class Trace:
             pause = max(pause, _PAUSE_PER_WORK * (time.thread_time() - start))
 
     def _drain(self, is_last: bool = False) -> float | None:
-        """Write all new calls and spans; return the part of their buffer that they filled, for the fullest buffer.
+        """Write all new calls and spans; return the fraction of the fullest buffer that they occupied.
 
         Return None if the file is closed.
         """
