@@ -77,7 +77,7 @@ def all_equal(value: Any, name: str = "the value") -> Literal[True]:
 
 
 def _components(value: Any) -> list[Any]:
-    """Return the value of each replica of this process; the value itself if it is not distributed."""
+    """Return the values of the replicas of this process, or only `value` if it is not distributed."""
     counts = {len(leaf.values) for leaf in nest.flatten(value)[0] if isinstance(leaf, DistributedValues)}
     return [nest.map_structure(partial(_component, i), value) for i in range(max(counts))] if counts else [value]
 

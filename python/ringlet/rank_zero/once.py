@@ -114,7 +114,7 @@ class _Once:
         self._result = "null"
 
     def call(self, function: Callable[[], T]) -> T:
-        """Run the function on the first process, and return its result on each process."""
+        """Run the function on the first process of the machine, and return its result on each process there."""
         with self as is_first:
             if is_first:
                 result = function()
