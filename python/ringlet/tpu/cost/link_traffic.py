@@ -202,7 +202,10 @@ class Network:
 def _add_runs(
     shape: tuple[int, ...], line: IntArray, begin: IntArray, length: IntArray, weight: FloatArray
 ) -> FloatArray:
-    """Add `weight` to the entries begin ... begin + length - 1 (modulo size) of lines; begin + length <= 2 size."""
+    """Return [line, position] sums of the weights of runs of `length` positions from `begin` on.
+
+    Positions count modulo the size of a line, and begin + length <= 2 size.
+    """
     count, size = shape
     width = 2 * size + 1
     row = line * width + begin

@@ -28,7 +28,7 @@ class Canvas:
         self._thin = [[0] * width for _ in range(height)]
 
     def write(self, x: int, y: int, text: str, colour: int | None = None) -> None:
-        """Write a string starting at `x`."""
+        """Write a string in line `y`, starting at column `x`."""
         for offset, letter in enumerate(text):
             self._cells[y][x + offset] = (letter, colour)
 

@@ -49,7 +49,7 @@ class _Labelled:
         self.colours = None if subject.loads is not None else replica_colours(subject)
 
     def parts(self, x: int, y: int, z: int) -> Iterator[tuple[str, int | None]]:
-        """Yield the label of each core and its colour number."""
+        """Yield the label of each core of a chip, and its colour number or None."""
         for core in range(self.subject.cores):
             place = (x, y, z, core)
             replica = int(self.subject.replica[place])

@@ -400,7 +400,7 @@ def check_size(mesh_shape: Sequence[int]) -> None:
 
 
 def find_generation(generation: str | Generation | None) -> Generation | None:
-    """Return a generation by name; raise ValueError if it is unknown."""
+    """Return a generation by name; None for None. Raise ValueError for an unknown name."""
     if generation is None or isinstance(generation, Generation):
         return generation
     if generation not in GENERATIONS:

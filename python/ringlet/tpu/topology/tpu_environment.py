@@ -58,7 +58,7 @@ class Variables:
         return name, text
 
     def number(self, name: str) -> int | None:
-        """Parse a variable as a non-negative integer."""
+        """Parse a variable as a non-negative integer; return None if it is not set."""
         text = self.get(name)[1]
         if text is None:
             return None
