@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 def start_tasks(resolver: ClusterResolver, timeout_seconds: float) -> Tasks:
-    """Start the processes of a `LocalClusterResolver`; for other clusters, wait until all tasks are connected."""
+    """Start the processes of a `LocalClusterResolver`, or wait until all tasks of another cluster are connected."""
     if isinstance(resolver, LocalClusterResolver):
         return resolver.start()
     if (cluster := RemoteCluster.of(resolver.cluster_spec())) is not None:

@@ -71,7 +71,7 @@ class TFConfig:
 
     @functools.cached_property
     def task_type(self) -> str | None:
-        """The job of the task; None if the text has no task."""
+        """The job of the task; None if the text does not name it."""
         value = self._task_value("type")
         if value is None:
             return None
@@ -81,7 +81,7 @@ class TFConfig:
 
     @functools.cached_property
     def task_id(self) -> int | None:
-        """The index of the task; None if the text has no task."""
+        """The index of the task; None if the text does not give it."""
         value = self._task_value("index")
         keys = ["task", "index"]
         allowed = "an integer: 0, 1, 2 and so on for the tasks of a job"
