@@ -147,7 +147,7 @@ class OutputChannel:
         self._has_worker_ended = True
 
     def tick(self, now: float) -> float | None:
-        """Write the lines that are due; return the time at which the next lines are due."""
+        """Write the lines that are due; return the time at which the next lines are due, if any."""
         if self._state_due is not None and now >= self._state_due:
             self._show_state(now)
         if self.words is not None and not self._has_worker_ended:

@@ -54,12 +54,12 @@ class ResultChannel:
 
     @property
     def failure(self) -> Failure | None:
-        """The exception that the function has raised, if any."""
+        """The exception that the function has raised, if any; requires that `is_complete`."""
         has_returned, value = self._read_outcome()
         return None if has_returned else value
 
     def value(self) -> Any:
-        """Return the function's result."""
+        """Return the function's result; requires that `is_complete`, and that the function raised no exception."""
         return self._read_outcome()[1]
 
     def _read_outcome(self) -> tuple[bool, Any]:

@@ -118,7 +118,7 @@ def mpiexec_command(job: Job, environ: Mapping[str, str]) -> tuple[list[str], di
 
 
 def run_on_hosts(job: Job) -> Outcome:
-    """Run a job until mpiexec has exited."""
+    """Run a job until mpiexec has exited, and return its outcome."""
     command, environment = mpiexec_command(job, os.environ)
     if not job.simulates_hosts:
         return _run(job, command, environment)
@@ -127,7 +127,7 @@ def run_on_hosts(job: Job) -> Outcome:
 
 
 def _run(job: Job, command: list[str], environment: dict[str, str]) -> Outcome:
-    """Run mpiexec until it has exited.
+    """Run mpiexec until it has exited, and return the outcome of the job.
 
     If mpiexec still runs `_FOLLOW_SECONDS` after the ranks of this host have exited, it waits for hosts that it cannot
     reach, and is stopped.

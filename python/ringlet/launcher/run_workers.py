@@ -69,7 +69,7 @@ class Outcome:
 
 
 def run_workers(job: Job) -> Outcome:
-    """Run a job until all of its workers have exited."""
+    """Run a job until all of its workers have exited, and return its outcome."""
     _fill_standard_descriptors()
     with Terminal(), Signals() as signals:
         run = _Run(job)
@@ -152,7 +152,7 @@ class _Run:
             self._received = signals.received
 
     def save_recorders(self, folder: str) -> None:
-        """Write the flight recorders of all workers, without interrupting the workers."""
+        """Write the flight recorders of the workers, which continue to run, to files; print the result."""
         try:
             count = self.recorders.save(folder)
             text = f"wrote {count} flight recorders to {folder}: ringlet inspect {folder} shows them"

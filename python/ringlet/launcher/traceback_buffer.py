@@ -62,7 +62,7 @@ class TracebackBuffer:
         return shown if len(self.text) <= _MOST_BYTES else shown + self.release()
 
     def overdue(self, now: float) -> bytes:
-        """Return the held lines if they are due."""
+        """Return and clear the held lines if they are due; else return no lines."""
         return self.release() if self.due is not None and now >= self.due else b""
 
     def release(self) -> bytes:

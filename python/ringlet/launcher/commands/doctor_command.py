@@ -91,7 +91,7 @@ def _local_processes(environ: Mapping[str, str]) -> int:
 
 
 def self_test(_: Facts, seconds: float = _SELF_TEST_SECONDS) -> Line:
-    """Start two processes that form a group and add arrays."""
+    """Start two processes that form a group and add arrays; return the result of this check."""
     start = time.monotonic()
     found = launch(_sum_of_ranks, 2, timeout_seconds=seconds)
     took = round(time.monotonic() - start, 3)

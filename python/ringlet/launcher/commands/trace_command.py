@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Print the table; return the exit status."""
+    """Print where the time went, and write the timeline if requested; return the exit status."""
     try:
         files = [file for subject in options.subjects for file in _find(Path(subject))]
         summary, open_files = _merge(files, options.output)
@@ -251,7 +251,7 @@ def _lines(files: list[_File], ranks: list[RankTime]) -> Iterator[str]:
 
 
 def _waited_for(ranks: list[RankTime]) -> tuple[int, float] | None:
-    """Return the rank for which other ranks waited longest, and the total waiting time."""
+    """Return the rank for which other ranks waited longest, and their total waiting time; None if no rank waited."""
     totals: dict[int, float] = {}
     for rank in ranks:
         for late, seconds in rank.waits_for.items():
