@@ -336,10 +336,7 @@ def _with_equal_boxes(orders: Iterator[IntArray], first: IntArray, fabric: Fabri
 
 
 def _box_seconds(order: IntArray, fabric: Fabric) -> Iterator[float]:
-    """Yield latency and transfer time of an all-reduce by each box algorithm, over replicas, then over logical cores.
-
-    Both times are infinity if the algorithm does not apply.
-    """
+    """Yield latency and transfer time of an all-reduce by each box algorithm; both infinity if it does not apply."""
     places = np.concatenate([fabric.network.coordinates(fabric.chip), fabric.core[:, None]], 1)
     for groups in (order.T, order):
         plan = Plan(groups, box_of(groups, places, fabric.network), _NBYTES, fabric)

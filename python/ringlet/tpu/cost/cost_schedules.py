@@ -115,7 +115,6 @@ def _box(plan: Plan) -> Box:
 
 
 def _along(box: Box, axis: int, nbytes: float, gather: bool, part: int = 0) -> Messages:
-    """Return an all-gather or reduce-scatter along one axis of a box."""
     total = math.prod(box.sizes)
     if box.closed[axis]:
         return ring(box.rows(axis), nbytes, part, total=total, is_plain=True)

@@ -202,10 +202,7 @@ class Network:
 def _add_runs(
     shape: tuple[int, ...], line: IntArray, begin: IntArray, length: IntArray, weight: FloatArray
 ) -> FloatArray:
-    """Return [line, position] sums of the weights of runs of `length` positions from `begin` on.
-
-    Positions count modulo the size of a line, and begin + length <= 2 size.
-    """
+    """Return sums [line, position] of the weights of runs from `begin` on, modulo size; begin + length <= 2 size."""
     count, size = shape
     width = 2 * size + 1
     row = line * width + begin

@@ -13,8 +13,7 @@ from ringlet.tpu.drawing.subject import Loads, Subject
 def draw_link_loads(layout: Layout, loads: Loads) -> Iterator[Item]:
     """Draw both directions of each link side by side, each to the right of its direction of travel.
 
-    A link along z is a stroke at the upper right corner of the chip from which it leads up, in the class of its busier
-    direction.
+    A link along z is a stroke at the upper right corner of the chip that it leaves upwards, for the busier way.
     """
     panel_of = {z: panel for panel, z in enumerate(layout.slices)}
     strokes: dict[int, list[list[Point]]] = {}
