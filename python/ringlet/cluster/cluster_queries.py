@@ -52,10 +52,7 @@ def worker_count(cluster_spec: Any, task_type: str | None) -> int:
 
 
 def collective_leader(cluster_spec: Any, task_type: str | None, task_id: int | None) -> str:
-    """Return the name of the leading worker: the chief or, without one, worker 0.
-
-    Return an empty string for evaluators and for an empty cluster.
-    """
+    """Return the name of the chief or, without one, of worker 0; empty for evaluators and in an empty cluster."""
     spec = normalized(cluster_spec)
     if not spec:
         return ""
