@@ -93,10 +93,7 @@ def first_failure(endings: Sequence[Ending]) -> Ending | None:
 
 
 def shown_failure(endings: Sequence[Ending], received: int | None) -> Ending | None:
-    """Return the failure whose traceback is shown, or None.
-
-    After Ctrl-C, the failure of a worker that delayed others takes precedence over the first failure.
-    """
+    """Return the failure whose traceback is shown, if any: the first or, after Ctrl-C, one that delayed others."""
     _, late = interrupted_call(endings) if received == signal.SIGINT else ("", [])
     # A worker whose call failed because another worker was interrupted did not delay the job.
     return next((ending for ending in late if ending.words and not ending.follows), first_failure(endings))

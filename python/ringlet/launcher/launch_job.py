@@ -83,10 +83,7 @@ class LaunchJob:
             on_error.pop_all()
 
     def wait(self, deadline: Deadline) -> None:
-        """Wait until all workers have exited, after all have returned or one has failed.
-
-        At the deadline, or if interrupted, stop the workers and raise an error.
-        """
+        """Wait until all workers have exited; at the deadline or if interrupted, stop them and raise an error."""
         try:
             while self._supervisor.is_at_work():
                 self._supervisor.turn(deadline.left(_LONGEST_TURN_SECONDS))

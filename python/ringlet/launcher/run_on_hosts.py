@@ -129,8 +129,7 @@ def run_on_hosts(job: Job) -> Outcome:
 def _run(job: Job, command: list[str], environment: dict[str, str]) -> Outcome:
     """Run mpiexec until it has exited, and return the outcome of the job.
 
-    If mpiexec still runs `_FOLLOW_SECONDS` after the ranks of this host have exited, it waits for hosts that it cannot
-    reach, and is stopped.
+    If mpiexec still runs `_FOLLOW_SECONDS` after the ranks of this host have exited, it is stopped.
     """
     out, err = NonblockingWriter(1), NonblockingWriter(2)
     ended: list[Worker] = []

@@ -111,7 +111,6 @@ class _Run:
         self._raised: dict[int, float] = {}  # worker -> time of its reported exception
 
     def supervisor(self) -> Supervisor:
-        """Create the supervisor, which has no workers yet."""
         self._process_group = WorkerProcessGroup()
         return Supervisor(
             self._process_group,
@@ -137,10 +136,7 @@ class _Run:
                 break
 
     def update(self, signals: Signals, supervisor: Supervisor) -> None:
-        """Stop the workers after an exception or a failed write, and note the signal that ends the job.
-
-        A signal after the first failure of a worker is not noted.
-        """
+        """Stop the workers after an exception or a failed write; note a signal, unless a worker had failed before."""
         self._note_raised()
         if self._raised:
             supervisor.ask_to_end_after(max(self._job.grace_seconds, _TRACEBACK_SECONDS))

@@ -65,10 +65,7 @@ class Facts(NamedTuple):
 
 
 def run_check(name: str, check: Callable[[Facts], Line], facts: Facts) -> Line:
-    """Return the result of a check; if it raises an error, return a problem that describes the error.
-
-    An import error is a problem of the check "installation"; for other checks, it is a note.
-    """
+    """Return the result of a check, or a problem or note that reports the error that it raises."""
     try:
         return check(facts)
     except Exception as error:
