@@ -83,7 +83,6 @@ def _components(value: Any) -> list[Any]:
 
 
 def _component(number: int, leaf: Any) -> Any:
-    """Return one component of a distributed value or variable; return any other leaf unchanged."""
     return leaf.values[number] if isinstance(leaf, DistributedValues) else leaf
 
 
