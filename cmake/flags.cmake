@@ -21,3 +21,10 @@ if(RINGLET_SANITIZE)
   add_compile_options(-fsanitize=${RINGLET_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${RINGLET_SANITIZE})
 endif()
+
+# Headers that are parsed once for all sources of a target, where these have the same options; in a release they differ.
+if(NOT CMAKE_BUILD_TYPE STREQUAL "Release")
+  set(precompiled_headers <algorithm> <array> <atomic> <chrono> <cstring> <exception> <memory> <mutex> <optional> <span>
+    <string> <string_view> <thread> <vector>)
+  set(precompiled_extension_headers <pybind11/numpy.h> <pybind11/pybind11.h> <pybind11/stl.h>)
+endif()
