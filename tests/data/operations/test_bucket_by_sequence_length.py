@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 
@@ -51,6 +53,36 @@ def test_sizes_reach_to_the_boundary_of_the_bucket():
     dataset = Dataset.from_list(ROWS).bucket_by_sequence_length(len, [4, 7], [2, 2, 2], pad_to_bucket_boundary=True)
     assert [x.shape for x in dataset] == [(2, 3), (2, 6), (1, 3), (1, 6)]
     assert dataset.element_spec == TensorSpec([None, None], np.int64)
+
+
+class Labelled(NamedTuple):
+    row: object
+    label: object
+
+
+@pytest.mark.parametrize("shapes", [None, Labelled([None], [])])
+def test_named_tuples_reach_to_the_boundary_too(shapes):
+    rows = Dataset.from_list([Labelled(row, len(row)) for row in ROWS])
+    dataset = rows.bucket_by_sequence_length(
+        lambda element: len(element.row), [4, 7], [2, 2, 2], padded_shapes=shapes, pad_to_bucket_boundary=True
+    )
+    assert [(x.row.shape, x.label.shape) for x in dataset] == [
+        ((2, 3), (2,)),
+        ((2, 6), (2,)),
+        ((1, 3), (1,)),
+        ((1, 6), (1,)),
+    ]
+
+
+def test_sizes_of_an_unknown_number_of_dimensions_cannot_reach_to_the_boundary():
+    rows = Dataset.from_generator(lambda: iter(ROWS), output_signature=TensorSpec(None, np.int64))
+    dataset = rows.bucket_by_sequence_length(len, [4, 7], [2, 2, 2], pad_to_bucket_boundary=True)
+    with pytest.raises(
+        ValueError, match="requires padded_shapes, because the number of dimensions of component 0 is unknown"
+    ):
+        list(dataset)
+    dataset = rows.bucket_by_sequence_length(len, [4, 7], [2, 2, 2], padded_shapes=(-1,), pad_to_bucket_boundary=True)
+    assert [x.shape for x in dataset] == [(2, 3), (2, 6), (1, 3), (1, 6)]
 
 
 def test_elements_beyond_the_last_boundary_are_refused():

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.element_structure import Nest
+from ringlet.data.operations.common.padding import per_component
 from ringlet.data.operations.common.user_function import check_callable
 from ringlet.data.operations.group_by_window import GroupByWindow, WindowGroups, integer
+from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
-from ringlet.nest import map_structure
+from ringlet.nest import flatten, unflatten
 
 
 def bucket_by_sequence_length(  # noqa: PLR0917 - the arguments are TensorFlow's
@@ -40,8 +43,8 @@ def bucket_by_sequence_length(  # noqa: PLR0917 - the arguments are TensorFlow's
     padded_shapes, padding_values : optional
         As in `padded_batch`.
     pad_to_bucket_boundary : bool, default False
-        Whether to pad sizes that are unknown in the spec to one less than the upper boundary of the bucket, instead of
-        to the longest element of the batch.
+        Whether to pad sizes that are unknown in `padded_shapes`, or in the spec if it is omitted, to one less than the
+        upper boundary of the bucket, instead of to the longest element of the batch.
     no_padding : bool, default False
         Whether to batch without padding.
     drop_remainder : bool, default False
@@ -57,8 +60,12 @@ def bucket_by_sequence_length(  # noqa: PLR0917 - the arguments are TensorFlow's
     Raises
     ------
     InvalidArgumentError
-        If the number of batch sizes is not one more than the number of boundaries. During iteration, if a size is not
-        positive; or, with `pad_to_bucket_boundary`, if the length of an element is not below the last boundary.
+        If the number of batch sizes is not one more than the number of boundaries. During iteration, if the batch size
+        of a bucket is not positive; or, with `pad_to_bucket_boundary`, if the length of an element is not below the
+        last boundary.
+    ValueError
+        During iteration, if `padded_shapes` does not have the structure of the elements; or, with
+        `pad_to_bucket_boundary`, if the number of dimensions of a component is unknown.
     TypeError
         If `element_length_func` is not callable.
 
@@ -120,18 +127,24 @@ class _Buckets:
                     "with pad_to_bucket_boundary=True, elements must be shorter than the last of bucket_boundaries "
                     f"{list(self.boundaries)}. Add a boundary, or filter out longer elements."
                 )
-            shapes = _filled(self._shapes if shapes is None else shapes, self.boundaries[key] - 1)
+            shapes = self._filled(shapes, self.boundaries[key] - 1)
         return window.padded_batch(self.sizes[key], shapes, values, self.drop_remainder)
 
-    @cached_property
-    def _shapes(self) -> Nest:
-        return map_structure(lambda spec: list(spec.shape), self.source.element_spec)
+    def _filled(self, shapes: Nest, size: int) -> Nest:
+        """Return the padded shape of each component, in which `size` replaces unknown sizes."""
+        specs, structure = flatten(self.source.element_spec)
+        given = [None] * len(specs) if shapes is None else per_component(structure, shapes, "shapes")
+        return unflatten(structure, [_filled(*row, size) for row in zip(given, specs, range(len(specs)), strict=True)])
 
 
-def _filled(shapes: Nest, size: int) -> Nest:
-    """Replace unknown sizes in shapes by `size`."""
-    if isinstance(shapes, dict):
-        return {key: _filled(shape, size) for key, shape in shapes.items()}
-    if isinstance(shapes, (list, tuple)):
-        return type(shapes)([_filled(shape, size) for shape in shapes])
-    return size if shapes is None or shapes == -1 else shapes
+def _filled(shape: Any, spec: Any, component: int, size: int) -> Any:
+    if shape is None and isinstance(spec, TensorSpec):
+        shape = spec.shape
+        if shape is None:
+            raise ValueError(
+                "pad_to_bucket_boundary=True requires padded_shapes, because the number of dimensions of component "
+                f"{component} is unknown"
+            )
+    if not np.iterable(shape) or isinstance(shape, str):
+        return shape  # padded_batch refuses it
+    return [size if known is None or known == -1 else known for known in shape]

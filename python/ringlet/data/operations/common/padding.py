@@ -95,9 +95,9 @@ class Padding:
                     f"padded_batch pads arrays, but element{path} is not an array: {spec!r}. Remove it in a "
                     "map, or use batch."
                 )
-        shapes = [None] * len(leaves) if padded_shapes is None else _per_component(structure, padded_shapes, "shapes")
+        shapes = [None] * len(leaves) if padded_shapes is None else per_component(structure, padded_shapes, "shapes")
         is_one = padding_values is None or not is_nested(padding_values)
-        values = [padding_values] * len(leaves) if is_one else _per_component(structure, padding_values, "values")
+        values = [padding_values] * len(leaves) if is_one else per_component(structure, padding_values, "values")
         parts = [
             ComponentPadding(spec, _shape(shape, spec, at), _value(value, spec))
             for at, (shape, value, spec) in enumerate(zip(shapes, values, leaves, strict=True))
@@ -121,7 +121,8 @@ def _leaves_of(structure: PyTreeSpec, element: Nest) -> list[Any]:
     return leaves
 
 
-def _per_component(structure: PyTreeSpec, given: Nest, what: str) -> list[Any]:
+def per_component(structure: PyTreeSpec, given: Nest, what: str) -> list[Any]:
+    """Return the shapes or values given for each component; `what` is their name in the error."""
     try:
         return same_structure_leaves(structure, given)
     except ValueError as error:
