@@ -30,7 +30,7 @@ def load_on_use(module: str, homes: Mapping[str, str], advice: Mapping[str, str]
         if name not in homes:
             missing = f"module {module!r} has no attribute {name!r}"
             caller = sys._getframe(1)
-            # `from package import module` first asks the package for an attribute, in this function of importlib.
+            # `from package import module` first asks the package for an attribute, in `_handle_fromlist` of importlib.
             if name.startswith("_") or caller.f_code.co_name == "_handle_fromlist":
                 raise AttributeError(missing, name=name, obj=sys.modules[module])
             if "errors" in homes:

@@ -88,6 +88,6 @@ def test_another_secret_is_named_on_both_sides(hosts):
     found = told(chief)
     assert found["error"] == "FailedPreconditionError"
     port, task = (2, tasks[1]) if "worker" in found["text"] else (3, tasks[3])
-    assert f"{hosts.addresses[1]}:{port} has another RINGLET_SECRET: set the same" in found["text"]
+    assert f"{hosts.addresses[1]}:{port} has a different RINGLET_SECRET: set the same" in found["text"]
     line = next(line for line in task.stdout if "refused a connection" in line)
-    assert f"a process on {hosts.addresses[0]} has another RINGLET_SECRET" in line
+    assert f"a process on {hosts.addresses[0]} has a different RINGLET_SECRET" in line

@@ -55,7 +55,7 @@ def test_both_ends_know_the_secret_and_then_exchange_objects_and_messages(ends, 
 
 def test_both_ends_name_another_secret(ends, prove):
     for proof in (prove(ends[0], True), prove(ends[1], False, b"another")):
-        with pytest.raises(NotAuthentic, match="has another RINGLET_SECRET: set the same value for all tasks"):
+        with pytest.raises(NotAuthentic, match="has a different RINGLET_SECRET: set the same value for all tasks"):
             proof.result()
 
 
@@ -64,7 +64,7 @@ def test_a_client_without_the_secret_receives_nothing_that_depends_on_it(ends, p
     ends[0].sendall(b"ringlet1" + bytes(32))
     assert ends[0].recv(40, socket.MSG_WAITALL).startswith(b"ringlet1")
     ends[0].sendall(bytes(32))
-    with pytest.raises(NotAuthentic, match="another RINGLET_SECRET"):
+    with pytest.raises(NotAuthentic, match="a different RINGLET_SECRET"):
         proof.result()
     assert ends[0].recv(32, socket.MSG_WAITALL) == bytes(32)
 
@@ -73,7 +73,7 @@ def test_an_end_that_sends_back_what_it_receives_is_refused(ends, prove):
     proof = prove(ends[0], True)
     for count in (40, 32):
         ends[1].sendall(ends[1].recv(count, socket.MSG_WAITALL))
-    with pytest.raises(NotAuthentic, match="another RINGLET_SECRET"):
+    with pytest.raises(NotAuthentic, match="a different RINGLET_SECRET"):
         proof.result()
 
 

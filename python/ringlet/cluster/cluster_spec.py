@@ -73,7 +73,7 @@ class ClusterSpec:
 
     @property
     def jobs(self) -> list[Any]:
-        """The names of the jobs, in the order of the argument."""
+        """The names of the jobs: in the order passed to the constructor, or sorted if that was a ClusterSpec."""
         return list(self._jobs)
 
     def as_dict(self) -> dict[Any, Any]:

@@ -35,7 +35,8 @@ class StagedPlan:
     def __init__(self, core: _core.Member, x: Any, op: Op, algorithm: Algorithm, out: Array | None) -> None:
         if isinstance(x, (list, tuple, bool, int, float, complex, np.generic)):
             raise InvalidArgumentError(
-                f"x is a {type(x).__name__}, which a plan cannot read again: pass an array, such as np.array(x)."
+                f"x has type {type(x).__name__}, of which a plan would only see a copy: pass an array, such as "
+                "np.array(x), and write new values into it."
             )
         self._x, self._source = x, as_ndarray(x)
         if not is_view_of(self._source, x):

@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 # Time for which replies are batched while commands are queued; the reader sends them if the next command takes longer.
 _GATHER_SECONDS = 0.001
 _LOOK_MILLISECONDS = 20
-# Maximum run time of a function after the channel has closed.
+# After the channel has closed, the maximum wait for the other thread, which runs a function or reads commands.
 _END_SECONDS = 1.0
 
 
@@ -80,7 +80,10 @@ class Worker:
         }
 
     def run(self) -> None:
-        """Serve the coordinator until the channel closes, then wait at most one second for a running function."""
+        """Serve the coordinator until the channel closes, then wait for a running function.
+
+        The wait has no limit if this thread, the main thread, runs functions; otherwise it takes at most one second.
+        """
         mine, others = self._read, self._work
         if threading.current_thread() is threading.main_thread():
             mine, others = others, mine

@@ -72,7 +72,7 @@ def authenticate(connection: socket.socket, secret: bytes, is_client: bool, dead
     mine = secrets.token_bytes(_CHALLENGE_BYTES)
     _write(connection, _PROTOCOL + mine, deadline)
     if _read(connection, len(_PROTOCOL), deadline) != _PROTOCOL:
-        raise NotAuthentic("is not a task of a ringlet cluster, or has another version of ringlet")
+        raise NotAuthentic("is not a task of a ringlet cluster, or has a different version of ringlet")
     other = _read(connection, _CHALLENGE_BYTES, deadline)
     challenges = mine + other if is_client else other + mine
     proofs = [hmac.digest(secret, role + challenges, "sha256") for role in (b"server", b"client")]
@@ -82,7 +82,7 @@ def authenticate(connection: socket.socket, secret: bytes, is_client: bool, dead
     if not is_client:
         _write(connection, proofs[False] if is_authentic else bytes(_PROOF_BYTES), deadline)
     if not is_authentic:
-        raise NotAuthentic("has another RINGLET_SECRET: set the same value for all tasks")
+        raise NotAuthentic("has a different RINGLET_SECRET: set the same value for all tasks")
 
 
 def send_object(connection: socket.socket, value: dict[str, Any], deadline: Deadline) -> None:

@@ -318,7 +318,7 @@ class CollectiveCalls:
         """Return one tensor for each rank, which torch may pass in a nested list; with `root`, none on other ranks."""
         if root not in (None, self._rank):
             if lists:
-                raise InvalidArgumentError(f"{call} got {what} on rank {self._rank}: pass them on the root, {root}.")
+                raise InvalidArgumentError(f"{call} got {what} on rank {self._rank}: pass them on rank {root} only.")
             return []
         parts = checked(_one(lists, call) if lists and isinstance(lists[0], (list, tuple)) else lists, call)
         self._check_count(len(parts), call, what)

@@ -193,7 +193,7 @@ def _key(key: Any, path: Path) -> Node:
         return _LEAVES[kind](None, key, path)
     raise ValueError(
         f"{name_of(path)}: the key {key!r} of type {type(key).__name__} cannot be saved: keys must be text, bytes, "
-        "Python numbers, bools, None or tuples of these"
+        "Python numbers, bools, None, or tuples or frozensets of these"
     )
 
 

@@ -56,9 +56,9 @@ class Form:
 
 @functools.lru_cache(maxsize=256)  # programs have few dtypes and many arrays
 def form_of(dtype: np.dtype[Any]) -> Form:
-    """Return the file layout of arrays of a dtype; raise a TypeError if it holds Python objects or fields."""
+    """Return the file layout of arrays of a dtype; raise a TypeError for objects, fields and untyped bytes."""
     if dtype.hasobject or dtype.names is not None or (dtype.kind == "V" and dtype.type is np.void):
-        what = "Python objects" if dtype.hasobject else "fields"
+        what = "Python objects" if dtype.hasobject else "fields" if dtype.names is not None else "bytes without a type"
         raise TypeError(
             f"an array of {dtype} cannot be saved, because it consists of {what}: save arrays of numbers, bools, text, "
             "bytes or times, each under its own name"

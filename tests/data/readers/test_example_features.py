@@ -19,7 +19,7 @@ def test_dtypes_that_no_example_has_are_refused(dtype):
 
 
 def test_unknown_sizes_are_refused_with_what_takes_any_number():
-    with pytest.raises(InvalidArgumentError, match=r"got \[None\]. Use FixedLenSequenceFeature or VarLenFeature"):
+    with pytest.raises(InvalidArgumentError, match=r"got \[None\]. For any number of values, use VarLenFeature"):
         FixedLenFeature([None], np.int64)
     with pytest.raises(InvalidArgumentError, match="must not be empty, got shape"):
         FixedLenSequenceFeature([0], np.int64, allow_missing=True)

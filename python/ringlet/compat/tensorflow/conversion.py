@@ -43,7 +43,7 @@ def as_array(value: Any, dtype: Any = None) -> Array:
         return _narrowed(array, value) if is_written else array
     if array.dtype == wanted:
         return array
-    # An empty array fits any dtype unless it is a tensor, which keeps its dtype.
+    # An empty array fits any dtype, but an empty tensor of text does not become numbers, nor one of numbers text.
     is_tensor = hasattr(value, "numpy")
     if (is_written or "O" in (array.dtype.kind, wanted.kind)) and (array.size or is_tensor):
         _check_fit(value, array, wanted)

@@ -137,7 +137,7 @@ class Mean(Sum):
         _component(self.count).assign_add(self.dtype.type(values.size if weights is None else np.sum(weights)))
 
     def result(self) -> Tensor:
-        """Return the mean; 0 if no values were added."""
+        """Return the weighted mean; 0 if the sum of the weights is 0."""
         total, count = (np.asarray(variable.read_value()) for variable in self.variables)
         return tensor_of(total / count if count else count)
 

@@ -1,7 +1,7 @@
-"""TensorFlow's names for programs of ``tf.distribute``: ``from ringlet.compat import tf`` is the only line to change.
+"""TensorFlow's names, for programs that use ``tf.distribute``.
 
-``docs/porting.md`` lists which names are the same, different or absent. The error for an absent name states a
-replacement.
+Replace ``import tensorflow as tf`` by ``from ringlet.compat import tf``. ``docs/porting.md`` lists which names are the
+same, different or absent. The error for an absent name states the replacement, if there is one.
 
 Examples
 --------

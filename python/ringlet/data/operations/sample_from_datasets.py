@@ -88,7 +88,7 @@ def _weights(given: Any, count: int) -> list[float]:
     if weights.dtype.kind != "f":
         raise TypeError(f"weights must be floats, got {given!r}")
     if weights.shape != (count,):
-        raise ValueError(f"the number of weights must be the number of datasets, {count}, got {given!r}")
+        raise ValueError(f"weights must have one entry for each of the {count} datasets, got {given!r}")
     return [float(weight) for weight in weights]
 
 

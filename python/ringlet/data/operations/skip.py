@@ -107,7 +107,7 @@ class SkipElements(CountedElements):
             self.close()
             raise StopIteration
         while self._left:
-            # Count before reading, so that an element whose computation fails is counted only once.
+            # Count before reading, so that an element whose computation fails is skipped, too.
             self._left -= 1
             next(self._input)
         return next(self._input)

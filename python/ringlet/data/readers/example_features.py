@@ -182,8 +182,8 @@ def fixed_shape(shape: Sequence[int]) -> tuple[int, ...]:
     known = [int(size) for size in sizes if size is not None and size >= 0]
     if len(known) < len(sizes):
         raise InvalidArgumentError(
-            f"all sizes of a feature's shape must be known, got {list(sizes)}. Use FixedLenSequenceFeature or "
-            "VarLenFeature for any number of values."
+            f"all sizes of a feature's shape must be known, got {list(sizes)}. For any number of "
+            "values, use VarLenFeature, or FixedLenSequenceFeature with the shape of one of them, such as []."
         )
     return tuple(known)
 

@@ -83,7 +83,7 @@ class _Reader:
     def _array(self, name: str, shape: list[int]) -> Array:
         dtype = as_dtype(name)
         if dtype.hasobject or dtype.itemsize == 0:
-            raise ValueError(f"{name!r} is not a numeric dtype")
+            raise ValueError(f"dtype {name!r} has Python objects or items of zero bytes, which no state holds")
         if any(size < 0 for size in shape):
             raise ValueError(f"invalid array shape {shape}")
         memory = self._take(dtype.itemsize * math.prod(shape))

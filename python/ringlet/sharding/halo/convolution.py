@@ -136,8 +136,9 @@ def convolution_of(lhs_shape: Shape, rhs_shape: Shape, options: Options) -> Conv
     """Return the convolution of input and kernel; raise ValueError for inconsistent arguments."""
     if len(lhs_shape) != len(rhs_shape) or len(lhs_shape) < 2:
         raise ValueError(
-            f"cannot convolve shape {lhs_shape} with a kernel of shape {rhs_shape}: both must have batch (or output "
-            "features), features and the same number of spatial dimensions"
+            f"cannot convolve shape {lhs_shape} with a kernel of shape {rhs_shape}: both must have the same "
+            "number of dimensions, 2 or more: batch, features and spatial dimensions of the input; output features, "
+            "input features and spatial dimensions of the kernel"
         )
     numbers = dimension_numbers_of(options.dimension_numbers, len(lhs_shape))
     feature_groups, batch_groups = options.feature_group_count, options.batch_group_count

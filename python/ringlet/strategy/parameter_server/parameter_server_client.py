@@ -108,7 +108,7 @@ class ParameterServers:
         except BaseException:  # free the table, which the server may have created
             self._freed[index].append(key)
             raise
-        # A finalizer may run in any thread, so it must not take a lock.
+        # A finalizer may run at any point, also in a thread that holds a lock, so it must not take one.
         weakref.finalize(storage, self._freed[index].append, key).atexit = False
         return storage
 

@@ -140,12 +140,12 @@ class TPUExtended(MirroredExtended):
 
     @contextmanager
     def experimental_logical_device(self, logical_device_id: int) -> Iterator[None]:
-        """Return a context manager that makes a logical device current, on which new variables are placed."""
+        """Return a context manager in which new variables are placed on a logical device."""
         count, number = self.num_logical_devices, _checked_logical_device(logical_device_id)
         if not -count <= number < count:
             raise ValueError(
                 f"`logical_device_id` not in range (was {number}, but there are only {count} logical "
-                f"devices per replica): valid ids are 0 to {count - 1}"
+                f"devices per replica): valid ids are 0 to {count - 1}, or -{count} to -1, counted from the end"
             )
         token = _logical_devices.set((*_logical_devices.get(), (self, number)))
         try:
