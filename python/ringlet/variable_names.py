@@ -101,5 +101,5 @@ def seconds_of(name: str, environ: Mapping[str, str], default: float, zero: str)
     except ValueError:
         seconds = math.nan
     if not seconds >= 0:
-        raise ValueError(f"{name} is {text!r}: expected a number of seconds, or 0 for {zero}.")
+        raise ValueError(f"{name} is {text!r}: expected a positive number of seconds, or 0 for {zero}.")
     return seconds or math.inf

@@ -139,7 +139,9 @@ def test_a_coordinator_that_does_not_start_is_named(cluster, monkeypatch, caplog
 
 def test_another_secret_is_named_on_both_sides_before_other_tasks_start(servers, join, spec, caplog):
     servers.start(TASKS[2], cluster=RemoteCluster.of(spec, {"RINGLET_SECRET": "some other secret"}))
-    with pytest.raises(FailedPreconditionError, match=r"ps/task:0 at localhost:\d+ has a different RINGLET_SECRET: set"):
+    with pytest.raises(
+        FailedPreconditionError, match=r"ps/task:0 at localhost:\d+ has a different RINGLET_SECRET: set"
+    ):
         join()
     assert eventually(lambda: "has refused a connection: a process on 127.0.0.1 has a different" in caplog.text)
     assert not servers.channels

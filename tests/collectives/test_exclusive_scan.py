@@ -79,6 +79,7 @@ def test_offsets_of_ragged_arrays_are_its_plain_use() -> None:
 
 def test_the_mean_is_refused() -> None:
     with pytest.raises(
-        InvalidArgumentError, match="exclusive_scan does not support MEAN: use SUM and divide by the rank"
+        InvalidArgumentError,
+        match="exclusive_scan does not support MEAN: use SUM and, on ranks above 0, divide by the rank",
     ):
         Group(1).member(0).exclusive_scan(np.ones(2), Op.MEAN)

@@ -234,7 +234,7 @@ def test_a_plan_refuses_what_gives_other_memory_each_time() -> None:
             return np.full(2, self.number)
 
     for x in (Counter(), 1.0, np.float32(1), [1, 2]):
-        with pytest.raises(InvalidArgumentError, match="a plan (cannot read|would only see a copy)"):
+        with pytest.raises(InvalidArgumentError, match=r"a plan (cannot read|would only see a copy)"):
             Group(1).member(0).plan_all_reduce(x)
 
 

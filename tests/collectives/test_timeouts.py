@@ -17,7 +17,7 @@ def test_the_environment_sets_the_default() -> None:
 
 @pytest.mark.parametrize("text", ["soon", "-1", "nan"])
 def test_a_bad_variable_is_shown_with_what_is_expected(text: str) -> None:
-    with pytest.raises(ValueError, match=f"RINGLET_TIMEOUT_SECONDS is '{text}': expected a number of seconds"):
+    with pytest.raises(ValueError, match=f"RINGLET_TIMEOUT_SECONDS is '{text}': expected a positive number of seconds"):
         default_timeout_seconds({"RINGLET_TIMEOUT_SECONDS": text})
 
 

@@ -30,7 +30,9 @@ def test_the_time_comes_from_the_environment(text, seconds):
 
 @pytest.mark.parametrize("text", ["soon", "-1", "nan"])
 def test_a_time_that_is_not_one_is_named(text):
-    with pytest.raises(ValueError, match=f"^RINGLET_STALL_SECONDS is '{text}': expected a number of seconds, or 0 for"):
+    with pytest.raises(
+        ValueError, match=f"^RINGLET_STALL_SECONDS is '{text}': expected a positive number of seconds, or 0 for"
+    ):
         stall_seconds({"RINGLET_STALL_SECONDS": text})
 
 
@@ -41,7 +43,7 @@ def test_a_time_that_is_not_one_is_named(text):
 )
 def test_a_wrong_value_is_an_error_at_the_first_strategy_or_group(monkeypatch, create):
     monkeypatch.setenv("RINGLET_STALL_SECONDS", "-1")
-    with pytest.raises(ValueError, match=r"^RINGLET_STALL_SECONDS is '-1': expected a number of seconds"):
+    with pytest.raises(ValueError, match=r"^RINGLET_STALL_SECONDS is '-1': expected a positive number of seconds"):
         create()
 
 

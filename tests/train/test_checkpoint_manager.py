@@ -181,8 +181,11 @@ def test_if_the_newest_is_damaged_the_last_good_one_is_restored_with_a_warning(c
     damage(m.checkpoints[2])
     damage(m.checkpoints[1])
     again = CheckpointManager(checkpoint, tmp_path, 3)
-    with pytest.warns(RuntimeWarning, match=r"ckpt-3.* is damaged at byte .*Restoring .*ckpt-1 instead"):
+    with pytest.warns(
+        RuntimeWarning, match=r"ckpt-3.* is damaged at byte .*ckpt-1\. Restoring .*ckpt-1 instead"
+    ) as found:
         assert names([again.restore_or_initialize()]) == ["ckpt-1"]
+    assert found[0].filename == __file__
     assert (float(checkpoint.v), names([again.latest_checkpoint])) == (1.0, ["ckpt-1"])
     checkpoint.v.assign(5.0)
     assert names([again.save()]) == ["ckpt-2"], "goes on where the good one was, over the damaged ones"

@@ -279,7 +279,9 @@ class Reductions(MemberBase):
         if type(op) is not Op:
             refuse_selection(op)
         if op is Op.MEAN:
-            raise InvalidArgumentError("exclusive_scan does not support MEAN: use SUM and divide by the rank.")
+            raise InvalidArgumentError(
+                "exclusive_scan does not support MEAN: use SUM and, on ranks above 0, divide by the rank."
+            )
         core = self._core
         result: Array = _same_shape(x, op, out, lambda array, place: core.exclusive_scan(array, op._value_, place))
         return result

@@ -236,11 +236,11 @@ class Worker:
             check_size(header, buffers)
         except Unsendable as error:
             name = named(self._functions[item.content[0]])
-            cause = error.__cause__ or error
-            raise Unsendable(
-                f"cannot send the result of {name} back: {str(cause) or type(cause).__name__}. Return arrays or plain "
-                "objects"
-            ) from error
+            text = f"cannot send the result of {name} back: "
+            if (cause := error.__cause__) is None:
+                raise Unsendable(f"{text}{error}") from error
+            reason = str(cause) or type(cause).__name__
+            raise Unsendable(f"{text}{reason}. Return arrays or plain objects") from error
         return header, buffers
 
     def _failure_of(self, error: BaseException, item: Item) -> Failure:

@@ -192,14 +192,14 @@ _PLAIN = (type(None), bool, int, float, str)
 
 
 def to_text(value: Any) -> str:
-    """Encode a value; raise TypeError if it contains an object of a type that :func:`from_text` does not return."""
+    """Encode a value; raise TypeError for unsupported types."""
     import json
 
     return json.dumps(_node(value))
 
 
 def from_text(text: str) -> Any:
-    """Decode the output of :func:`to_text`."""
+    """Decode the output of :func:`to_text`; paths become `Path`, subclasses of bytes bytes."""
     import json
 
     return _value(json.loads(text))

@@ -39,7 +39,7 @@ class ProcessIdentity:
 
     @classmethod
     def from_record(cls, record: Any) -> ProcessIdentity:
-        """Parse an untrusted record of :meth:`as_record`; raise ValueError if a field is missing or wrong."""
+        """Parse untrusted data in the form of :meth:`as_record`; raise ValueError for other fields or types."""
         fields = {field.name: int if field.type == "int" else str for field in dataclasses.fields(cls)}
         if not isinstance(record, dict) or record.keys() != fields.keys():
             raise ValueError("the data is not a process identity")

@@ -190,7 +190,10 @@ class Conversions:
         return np.round(self, digits or 0) if self.shape else round(self.numpy(), digits)
 
     def _number(self: Any) -> Any:
-        """Return the element to convert to a number; for other sizes, an array for which NumPy raises its error."""
+        """Return the only element, for conversion to a number.
+
+        If the size is not 1, return an array of this shape, for which NumPy raises its error.
+        """
         if self.size != 1:
             return np.broadcast_to(np.zeros((), self.dtype), self.shape)
         return self._gathered()[()] if self._is_number() else self._gathered()

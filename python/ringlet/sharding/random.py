@@ -105,12 +105,13 @@ class Generator:
                 args, kwargs = args + later[len(names) :], {**dict(zip(names, later, strict=False)), **kwargs}
             if "dtype" in kwargs:
                 kwargs["dtype"] = np.dtype(kwargs["dtype"])  # np.ndim misreads classes such as np.int8
-            if kwargs.get("out") is not None or not kwargs.get("replace", True):
+            if kwargs.get("out") is not None:
                 raise TypeError(
-                    f"{name} was given out= or replace=False, which are not supported. For out=, assign the result, as "
-                    "in x[...] = rng.random(x.shape, sharding=x.sharding); for replace=False, use "
-                    "rng.permutation(number)[:count]"
+                    f"{name} does not support out=: assign the result, as in x[...] = rng.random(x.shape, "
+                    "sharding=x.sharding)"
                 )
+            if not kwargs.get("replace", True):
+                raise TypeError(f"{name} does not support replace=False: use rng.permutation(number)[:count]")
             if name == "choice" and (ndim := np.ndim(kwargs.get("a", args[0] if args else ()))) > 1:
                 raise TypeError(
                     f"choice was given an array of {ndim} dimensions: expected a number or a one-dimensional array. "

@@ -348,7 +348,8 @@ class CheckpointManager:
                 good = chief_choice(workers, good, self._directory)
             if good is None:
                 raise
-            warnings.warn(f"{error} Restoring {good} instead", RuntimeWarning, stacklevel=3)
+            text = str(error).removesuffix(".")
+            warnings.warn(f"{text}. Restoring {good} instead", RuntimeWarning, stacklevel=4)
             check(self._checkpoint.restore(good))
             self._latest = good
             return good

@@ -91,6 +91,7 @@ def test_variables_of_all_kinds_read_some_rows(table):
 
 def test_rows_that_are_too_long_are_cut_and_others_are_not():
     table = on_table(np.float32([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]]))
+    np.testing.assert_array_equal(embedding_lookup(table, [0, 2], max_norm=np.inf), embedding_lookup(table, [0, 2]))
     found = embedding_lookup(table, [0, 1, 2], max_norm=1.0)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, [[0.6, 0.8], [0.3, 0.4], [0, 0]], rtol=1e-6)

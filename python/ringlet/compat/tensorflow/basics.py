@@ -285,7 +285,7 @@ def print(
     output_stream : file, optional
         By default, ``sys.stderr``, as in TensorFlow.
     summarize : int, optional
-        Number of elements shown at both ends of each dimension; -1 shows all.
+        Number of elements shown at each end of each dimension, at least 1; -1 shows all.
     sep, end : str, optional
     name : str, unused
 

@@ -20,8 +20,8 @@ _METHODS = (("get_state", "set_state"), ("state_dict", "load_state_dict"))
 class Iteration(Stream):
     """Base class of streams over an iterable; subclasses convert its values to elements.
 
-    `begin` returns the iterable. It is called when the first element is requested, so a stream that is closed earlier
-    has no side effects.
+    `begin` returns the iterable. It is called when the first element is requested or a position is restored, so
+    a stream that is closed earlier has no side effects.
     """
 
     def __init__(self, begin: Callable[[], Iterable[Any]], name: str) -> None:

@@ -18,7 +18,7 @@ from ringlet.data.graph.element_structure import is_dataset
 from ringlet.data.graph.node import Node
 from ringlet.nest import PLAIN_TYPES, PyTreeSpec
 
-# Fields of nodes that hold caches or do not affect elements.
+# Fields that are not hashed: caches, counters of iterations, and settings that do not affect elements.
 _NOT_COUNTED = frozenset({"name", "runs", "stores", "begun", "num_parallel_calls"})
 
 # Unique values for datasets with parts that cannot be hashed.

@@ -42,7 +42,7 @@ class Manifest(NamedTuple):
 
 
 def check_compression(compression: Any) -> int:
-    """Return the zlib level of a compression name."""
+    """Return the zlib level for a compression name, 0 for none; raise InvalidArgumentError for an unknown name."""
     if not isinstance(compression, (str, type(None))) or compression not in _LEVELS:
         raise InvalidArgumentError(f"compression must be None, 'NONE', 'AUTO', 'SNAPPY' or 'GZIP', got {compression!r}")
     return _LEVELS[compression]

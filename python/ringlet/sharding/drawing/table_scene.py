@@ -23,7 +23,7 @@ _LONGEST_TITLE = 110
 
 @dataclass(frozen=True)
 class _Grid:
-    """Positions of the rows and columns of each table; None for omitted rows and columns."""
+    """Tile numbers, or None if omitted, and sizes in pixels of the rows and columns of each table."""
 
     rows: list[int | None]
     columns: list[int | None]

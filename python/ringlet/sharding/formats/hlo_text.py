@@ -29,7 +29,7 @@ _SPACE = re.compile(r"(?:\s+|/\*.*?\*/|//[^\n]*)*", re.DOTALL)
 _TOKEN = re.compile(r"[0-9]+|[A-Za-z_]\w*=?|<=|.|", re.ASCII)
 _MOST_DIGITS = 18
 _SHOWN = 60
-# XLA inserts a comment before every fifth element of a long tuple.
+# XLA inserts a comment before elements 5, 10, 15 and so on of a tuple, counted from 0.
 _NUMBERED = 5
 
 

@@ -113,7 +113,7 @@ class Convolution:
         return (counts[batch] if self.batch_groups == 1 else 1, *tiles)
 
     def factors(self, factor_map: FactorMap, operands: Sequence[Any]) -> FactorMap:
-        """Return the factor map of a product: groups are not divided unless each tile has whole groups."""
+        """Return the factor map, in which groups are undivided if the tiles of an operand would cut through a group."""
         counts = [
             cut.count
             for labels, x in zip(factor_map.operands, operands, strict=True)

@@ -231,7 +231,7 @@ def _spatial(ndim: int, data_format: Any) -> list[int]:
 
 @lru_cache(maxsize=256)
 def _counts(shape: Shape, windows: Windows, dtype: np.dtype[Any], count_include_pad: bool) -> Array:
-    """Return the number of elements of each window as a broadcastable array; 1 for empty windows."""
+    """Return the number of elements of each window as a broadcastable array; along each axis at least 1."""
     counts: Any = np.ones((1,) * len(shape), dtype)
     for axis, (length, window) in enumerate(zip(shape, windows, strict=True)):
         if window == POINTWISE:

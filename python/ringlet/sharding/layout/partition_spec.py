@@ -65,7 +65,7 @@ class PartitionSpec:
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """All named axes, in order."""
+        """The axes of all entries, in order, then the unreduced axes."""
         return sum(self.entries, ()) + self.unreduced
 
     def __repr__(self) -> str:

@@ -93,7 +93,7 @@ class Reduction:
 
     @property
     def count(self) -> int:
-        """Number of elements reduced to each result, without a mask."""
+        """Number of elements reduced to each result if no mask excludes any."""
         return math.prod(self.x.shape[axis] for axis in self.axes)
 
     @property

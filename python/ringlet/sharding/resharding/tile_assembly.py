@@ -1,4 +1,4 @@
-"""Assembly of an array from regions of other arrays: views where memory is shared and regions allow it, else copies."""
+"""Assembly of an array from copied regions of other arrays; selection from one array, as a view if possible."""
 
 from __future__ import annotations
 

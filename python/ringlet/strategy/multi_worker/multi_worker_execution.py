@@ -186,7 +186,8 @@ class WorkerRun(ReplicaRun):
 
     def _count_call(self, replica: int, kind: str) -> Exception | None:
         """Count the next call of a replica; return the error if the call cannot be made."""
-        for other, error in list(self._failures.items()):  # no need to abort the group: other workers can continue
+        # Only this call fails: _release_waiting aborts the group if a replica already waits for other workers.
+        for other, error in list(self._failures.items()):
             return CollectiveAborted(f"{self._name(other)} raised {one_line(error)}")
         number = self._entered[replica] + 1
         first = self._kinds.setdefault(number, kind)

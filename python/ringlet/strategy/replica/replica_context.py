@@ -78,7 +78,7 @@ class ReplicaContext(context.Mode):
     }
     """
 
-    # Each run creates one context for each replica, which is also the replica's entry in the mode stack.
+    # For speed: each run creates a context for each replica. It is also the replica's entry in the mode stack.
     __slots__ = ("_id", "_run", "_writable_results")
 
     strategy: Strategy

@@ -237,7 +237,7 @@ _forks = 0
 
 
 def fork_count() -> int:
-    """Return the number of forks between the first process and this process, counted since this module was imported."""
+    """Return how many forks separate this process from the process that imported this module."""
     return _forks
 
 

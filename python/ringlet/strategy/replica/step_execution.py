@@ -382,7 +382,7 @@ class ReplicaRun:
             self._merged, self._merge_error = self._merge(calls), None
         except Exception as error:
             self._merge_error = error
-        except BaseException as error:  # a step function may handle Ctrl-C and continue
+        except BaseException as error:  # a step function may handle Ctrl-C; the others must not wait for it
             self.threads.group.abort(one_line(error))
             raise
 

@@ -1,4 +1,4 @@
-"""Time limits of single calls, inside a run whose own time-out is longer."""
+"""Time limits of collective calls, and delayed calls, all kept by one thread."""
 
 from __future__ import annotations
 

@@ -55,8 +55,8 @@ def shortest_ways(source: ArrayLike, target: ArrayLike, periods: Sequence[Period
     Each of the `periods` leads, as steps along x, y and z, back to the same chip; the core of a coordinate is ignored.
     """
     way = np.asarray(target, np.int64)[:, :3] - np.asarray(source, np.int64)[:, :3]
-    # A period along several axes may need twice another period as compensation. The direct path is the first candidate
-    # and is chosen in a tie.
+    # In a twisted torus a wrap link also shifts along other axes, which two periods of these axes may have to undo. The
+    # direct path is the first candidate and is chosen in a tie.
     most = 1 if all(sum(step != 0 for step in period) == 1 for period in periods) else 2
     choices = sorted(product(range(-most, most + 1), repeat=len(periods)), key=lambda choice: sum(map(abs, choice)))
     rounds = np.array([np.array(choice) @ np.reshape(periods, (-1, 3)) for choice in choices], np.int64)

@@ -67,7 +67,7 @@ class Variables:
         return int(text)
 
     def bounds(self, names: tuple[str, str]) -> tuple[str, tuple[int, ...] | None]:
-        """Return the name of the variable that is set, and its three or four numbers; None if neither is set."""
+        """Return the name of the variable that is set and its three or four numbers, or the first name and None."""
         name, text = self.get(*names)
         if text is None:
             return name, None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -176,7 +177,7 @@ def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None) -> An
     table: Any = params if isinstance(params, NDArrayProtocol) else as_ndarray(params)
     indices = checked_indices(ids, table.shape)
     rows = gather_rows(table, indices)
-    if max_norm is None:
+    if max_norm is None or max_norm == math.inf:
         return rows
     if not max_norm > 0:
         raise InvalidArgumentError(f"max_norm is {max_norm!r}: expected a norm greater than 0")
