@@ -22,6 +22,8 @@ from tests.processes.harness import PATIENCE_SECONDS, eventually
 @pytest.fixture(autouse=True)
 def _the_handler_of_the_tests_comes_back(monkeypatch):
     monkeypatch.setattr(termination, "_MERGED_SECONDS", 0.01)
+    log = termination._logs.mine
+    log.end(log.notices.copy())  # notices that other tests have left open would protect the children, too
     before = signal.getsignal(signal.SIGTERM)
     yield
     signal.signal(signal.SIGTERM, before)
