@@ -197,9 +197,11 @@ template <class Exec>
 [[noreturn]] void leave_undone_and_exec(const Rows<std::int64_t>& rows, bool by_first_thread, Exec&& exec) {
   tables::Memory memory{sync::Descriptor(dup(rows.fd()))};
   memory.own_code();
+  const pid_t self = getpid();
   if (fork() == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (;;) pause();
+    while (getppid() == self) usleep(10'000);  // the signal is not sent if the thread that forked has ended before
+    std::_Exit(0);
   }
   std::atomic<bool> is_undone{false};
   const auto write = [&] {
