@@ -140,6 +140,12 @@ def test_indices_that_do_not_broadcast_raise_numpys_error(key):
     assert str(found.value) == str(expected.value)
 
 
+@pytest.mark.parametrize("key", [(1, [3, 2], slice(0)), (slice(2, 2), [3, 2], 1), ([[1], [0]], [3, 2], slice(0))])
+def test_indices_that_take_no_elements_give_the_shape_of_numpy(key):
+    whole = np.arange(48.0).reshape(6, 4, 2)
+    assert shard(whole, Sharding.tiled((2, 1, 1)))[key].shape == whole[key].shape
+
+
 def test_numbers_that_do_not_fit_are_refused_and_nothing_is_written():
     x = shard(np.zeros(4, np.uint8), Sharding.tiled((2,)))
     with pytest.raises(OverflowError):

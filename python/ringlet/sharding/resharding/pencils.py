@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -58,7 +59,7 @@ def all_gathered(x: Any) -> Any:
 
 def rows_of(x: ShardedArray, ndim: int) -> ShardedArray:
     """Return an array with its first `ndim` dimensions, of which only the first stays divided, merged into one."""
-    shape = (-1, *x.shape[ndim:]) if x.size else (int(0 not in x.shape[:ndim]), *x.shape[ndim:])
+    shape = (math.prod(x.shape[:ndim]), *x.shape[ndim:])
     return x if ndim == 1 else with_whole_axes(x, range(1, ndim)).reshape(shape)
 
 
