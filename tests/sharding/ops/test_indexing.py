@@ -231,6 +231,19 @@ def test_indices_are_checked_where_no_element_is_taken():
         x[:0, np.array([9])]
 
 
+@pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.4.0", reason="earlier versions warn")
+@pytest.mark.parametrize("memory", ["shared", "copy"])
+@pytest.mark.parametrize("value", [[3], np.ones(1), shard(np.ones(1), Sharding.replicated(4))])
+def test_one_element_is_not_assigned_a_sequence(value, memory):
+    with mode(memory):
+        x, objects = shard(numbers() * 1.0, ROWS), shard(np.array([None] * 4), Sharding.tiled((4,)))
+        with pytest.raises(ValueError, match="setting an array element with a sequence"):
+            x[3, 2] = value
+        x[3, 2, ...] = np.ones(1)
+        objects[0] = value
+        assert (float(x[3, 2]), np.shape(objects[0])) == (1, (1,))
+
+
 def test_the_last_of_several_values_is_put_in_a_number():
     x = shard(np.array(3.0), Sharding.replicated(2))
     np.put(x, [0, 0], [1, 2, 3])

@@ -97,7 +97,7 @@ def set_item(x: ShardedArray, key: Any, value: Any) -> None:
         return
     basic = None if _is_field(x, key) else _basic(x.shape, key)
     if basic is not None:
-        recorded_as_one("assign", (x, value), lambda: _assign(x, basic, value))
+        recorded_as_one("assign", (x, value), lambda: _assign(x, basic, _as_value(value, x.dtype, basic, key)))
     elif _is_mask(x, key) and _is_uniform(value, x.ndim - key.ndim):
         value = value if hasattr(value, "dtype") else np.asarray(value, x.dtype)
         recorded_as_one("assign", (x, value), lambda: _assign_where(x, key, value))
@@ -297,7 +297,7 @@ def _is_uniform(value: Any, ndim: int) -> bool:
 
 
 def _assign(x: ShardedArray, basic: _Basic, value: Any) -> None:
-    value = _aligned(_as_value(value, x.dtype, basic), basic)
+    value = _aligned(value, basic)
     if isinstance(value, ShardedArray):
         common_group("assign", [x, value])
         value = materialized(value)
@@ -342,15 +342,17 @@ def _assigned_at_once(x: ShardedArray, key: Any, value: Any) -> bool:
     return True
 
 
-def _as_value(value: Any, dtype: np.dtype[Any], basic: _Basic) -> Any:
+def _as_value(value: Any, dtype: np.dtype[Any], basic: _Basic, key: Any) -> Any:
     """Convert a value to an array, as NumPy does when it is assigned to an array of a dtype."""
-    if isinstance(value, (ShardedArray, np.ndarray)):
+    if isinstance(value, (ShardedArray, np.ndarray)) and (
+        basic.shape or not value.ndim or type(...) in _kinds_of(key)[1]
+    ):
         return value if isinstance(value, ShardedArray) else np.asarray(value)
-    # Unlike conversion, assignment refuses NaN as an integer, and stores any object as one element.
-    if isinstance(value, np.generic) or (dtype.hasobject and basic.shape == ()):
-        device_boxes = np.empty((), dtype)
-        device_boxes[()] = value
-        return device_boxes
+    # Unlike conversion, assignment refuses NaN as an integer, and sequences as one element that is not an object.
+    if isinstance(value, np.generic) or not basic.shape:
+        element = np.empty((), dtype)
+        element[()] = all_gathered(value)
+        return element
     return np.asarray(value, dtype)
 
 
