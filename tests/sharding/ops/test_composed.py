@@ -94,6 +94,8 @@ TWO_ROWS = Sharding.tiled((2, 1))
         lambda x: np.place(x, x > 4, [1, 2]),
         lambda x: np.putmask(x, x > 4, -x),
         lambda x: np.putmask(x, x > 4, 9),
+        lambda x: np.putmask(x, (x > 4)[None], 9),
+        lambda x: np.copyto(x, -x[None], where=x > 4),
         lambda x: np.place(x, x > 4, 9),
         lambda x: np.put_along_axis(x, np.array([[0, 1, 2]]), 5, axis=0),
     ],

@@ -93,7 +93,8 @@ def _put(a: ShardedArray, ind: Any, v: Any, mode: Any = "raise") -> None:
 def _putmask(a: ShardedArray, mask: Any, values: Any) -> None:
     values, mask = operand(values), operand(mask)
     if np.shape(mask) != a.shape:
-        np.putmask(shape_probe(a.shape).copy(), shape_probe(np.shape(mask)), True)  # raises NumPy's error
+        np.putmask(shape_probe(a.shape).copy(), shape_probe(np.shape(mask)), True)  # may raise NumPy's error
+        mask = np.reshape(mask, a.shape)
     if values.size:
         values = values if values.shape == a.shape else np.resize(values, a.shape)
         np.copyto(a, values, where=mask.astype(bool), casting="unsafe")  # type: ignore[arg-type]  # dispatched

@@ -96,7 +96,9 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
     shapes = [np.shape(x) for x in operands]
     if broadcast_shape(shapes) != dst.shape:
         np.copyto(shape_probe(dst.shape).copy(), shape_probe(shapes[1]), where=shape_probe(shapes[2]))
-    labels, result = broadcast_factors(shapes)
+        # NumPy raised no error, so dimensions that only the source has are of size 1.
+        operands[1] = values[(0,) * (values.ndim - dst.ndim)]
+    labels, result = broadcast_factors([np.shape(x) for x in operands])
 
     def kernel(tiles: list[Any], out: Array, _: TileBoxes) -> None:
         np.copyto(out, tiles[0])
