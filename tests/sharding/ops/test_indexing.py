@@ -244,6 +244,18 @@ def test_one_element_is_not_assigned_a_sequence(value, memory):
         assert (float(x[3, 2]), np.shape(objects[0])) == (1, (1,))
 
 
+@pytest.mark.parametrize("memory", ["shared", "copy"])
+@pytest.mark.parametrize("key", [[0, 7], (slice(2), [[1], [2]]), np.arange(8) % 5 == 0])
+def test_values_at_arrays_may_have_more_dimensions_of_size_1(key, memory):
+    expected = numbers()
+    value = expected[key][None, None] * 2
+    expected[key] = value
+    with mode(memory):
+        x = shard(numbers(), ROWS)
+        x[key] = value
+    np.testing.assert_array_equal(assemble(x), expected)
+
+
 def test_the_last_of_several_values_is_put_in_a_number():
     x = shard(np.array(3.0), Sharding.replicated(2))
     np.put(x, [0, 0], [1, 2, 3])
