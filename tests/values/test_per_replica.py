@@ -91,3 +91,13 @@ def test_it_is_true_has_no_foreign_attributes_and_is_not_iterable():
         VALUE.foo  # noqa: B018
     assert not hasattr(VALUE, "shape")
     assert not np.iterable(VALUE)
+
+
+@pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.0.0", reason="copy=False has another meaning")
+def test_a_component_is_copied_if_and_only_if_this_is_asked_for():
+    memory = np.ones(2)
+    with Scope(Mode("strategy", 0)):
+        assert not np.shares_memory(np.array(PerReplica([memoryview(memory)])), memory)
+        assert np.shares_memory(np.array(PerReplica([memory]), copy=False), memory)
+        with pytest.raises(ValueError, match="without a copy"):
+            np.array(PerReplica([memory]), np.float32, copy=False)

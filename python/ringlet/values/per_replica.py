@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from ringlet.values.distributed_values import DistributedValues
+from ringlet.values.ndarray_protocol import converted
 from ringlet.values.opaque_value import OpaqueValue
 
 T_co = TypeVar("T_co", covariant=True)
@@ -44,8 +44,7 @@ class PerReplica(OpaqueValue, DistributedValues[T_co]):
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         for value in self._of_current_replica():
-            array = np.asarray(value, dtype=dtype)
-            return array.copy() if copy and array is value else array
+            return converted(value, dtype, copy)
         raise ValueError(
             "It looks like you are using a PerReplica object as an array outside of replica context: " + self._remedy()
         )
