@@ -117,6 +117,8 @@ def test_a_sharded_out_gets_the_reduction_of_an_ordinary_array():
         (lambda x: np.sum(x, axis=2), ValueError, "axis 2 is out of bounds"),
         (lambda x: np.sum(x, axis=(0, 0)), ValueError, "duplicate"),
         (lambda x: np.sum(x, axis=[0]), TypeError, "cannot be interpreted as an integer"),
+        (lambda x: (np.sum(x, axis=1), np.sum(x, axis=True)), TypeError, "an integer is required"),
+        (lambda x: (np.max(x, axis=(0, 1)), np.max(x, axis=(0, True))), TypeError, "an integer is required"),
         (
             lambda x: np.sum(x, axis=0, out=np.zeros(4)),
             ValueError,

@@ -112,6 +112,8 @@ def _checked(  # noqa: PLR0917
     name: str,
     instead_of_nan: float | None,
 ) -> Any:
+    if bool in map(type, axis if isinstance(axis, tuple) else (axis,)):  # True equals 1 in the cache below
+        ufunc.reduce(probe_array(small(x)), axis)  # raises NumPy's error
     mask = mask_of(where)
     begins = () if initial is _NO_VALUE else (None if initial is None else 0,)
     result_dtype = (_result_dtype if is_cached(ufunc) else _result_dtype.__wrapped__)(
