@@ -75,6 +75,13 @@ def test_changes_in_place():
     np.testing.assert_array_equal(x.numpy(), VALUES)
 
 
+@pytest.mark.parametrize("arguments", [("sort", None), ("partition", 0, None)])
+def test_an_order_in_place_requires_an_axis_also_of_a_vector(arguments):
+    method, *others = arguments
+    with pytest.raises(TypeError, match="'NoneType' object cannot be interpreted as an integer"):
+        getattr(shard(np.arange(4), Sharding.tiled((2,))), method)(*others)
+
+
 @pytest.mark.parametrize("memory", ["shared", "copy"])
 def test_a_slice_is_changed_in_place(memory):
     with mode(memory):

@@ -344,11 +344,11 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
 
     def sort(self: Any, axis: int = -1, **kwargs: Any) -> None:
         """Sort along an axis, in place."""
-        self[...] = np.sort(self, axis, **kwargs)
+        self[...] = np.sort(self, operator.index(axis), **kwargs)
 
     def partition(self: Any, kth: Any, axis: int = -1, **kwargs: Any) -> None:
         """Partition along an axis, in place."""
-        self[...] = np.partition(self, kth, axis, **kwargs)
+        self[...] = np.partition(self, kth, operator.index(axis), **kwargs)
 
     __iadd__, __isub__, __imul__ = _in_place(np.add), _in_place(np.subtract), _in_place(np.multiply)
     __itruediv__, __ifloordiv__ = _in_place(np.true_divide), _in_place(np.floor_divide)
