@@ -11,7 +11,7 @@ from ringlet.data import UNKNOWN_CARDINALITY, Dataset, TensorSpec
 from ringlet.data.distribution.auto_shard import Sharding, auto_shard
 from ringlet.data.graph.node import IterationContext
 from ringlet.errors import InvalidArgumentError
-from tests.data.state_cases import through_a_file
+from tests.data.state_cases import Point, through_a_file
 
 
 def batched(size):
@@ -57,6 +57,17 @@ def test_windows_hold_elements_of_any_structure():
     pairs = Dataset.zip((Dataset.range(6), Dataset.range(6)))
     dataset = pairs.group_by_window(lambda x, y: x % 2, batched(2), 2)
     assert [x.tolist() for x, _ in dataset] == [[0, 2], [1, 3], [4], [5]]
+
+
+@pytest.mark.parametrize("taken", range(7))
+def test_a_window_of_named_tuples_continues_where_its_state_was_taken(taken):
+    points = Dataset.range(7).map(lambda x: Point(x, -x))
+    dataset = points.group_by_window(lambda point: point.x % 2, lambda key, window: window, 3)
+    iterator, other = iter(dataset), iter(dataset)
+    for _ in range(taken):
+        next(iterator)
+    other.set_state(through_a_file(iterator.get_state()))
+    assert list(other) == list(iterator)
 
 
 def test_the_reducing_function_gets_the_key():

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ringlet.data import Dataset
+from ringlet.data import Dataset, Optional
 from ringlet.data.graph.element_structure import as_element
 from ringlet.data.state.saved_elements import (
     load_element,
@@ -73,6 +73,28 @@ def test_structures_of_other_classes_come_back_through_the_spec_of_the_node():
     node = Dataset.range(1).map(lambda x: Point(x, OrderedDict(b=x, a=x))).node
     element = Point(np.int64(1), OrderedDict(b=np.int64(2), a=np.int64(3)))
     assert load_element(through_a_file(save_element(element)), node) == element
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        Dataset.from_tensors,
+        lambda point: Dataset.from_tensors(Dataset.from_tensors(point)),
+        lambda point: next(iter(Dataset.from_tensors(Dataset.from_tensors(point)).batch(1))),
+        Optional.from_value,
+    ],
+)
+def test_datasets_and_optionals_of_other_structures_come_back_through_the_spec_of_the_node(wrapped):
+    element = wrapped(Point(1, OrderedDict(b=2, a="x")))
+    node = Dataset.from_tensors(0).map(lambda _: element).node
+    assert contents(load_element(through_a_file(save_element(element)), node)) == contents(element)
+
+
+def contents(value):
+    """Return the elements of datasets, and the value of an Optional."""
+    if isinstance(value, (Dataset, np.ndarray)):
+        return [contents(element) for element in value]
+    return value.get_value() if isinstance(value, Optional) else value
 
 
 def test_what_is_neither_numbers_nor_text_is_refused_with_the_way_out():

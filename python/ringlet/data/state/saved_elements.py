@@ -1,8 +1,8 @@
 """Encoding of elements in the state of a stream: nests of arrays become plain values that can be stored in a file.
 
-Tuples, lists and dictionaries are saved with their structure. Other structures (named tuples, registered classes) are
-saved as their leaves and rebuilt in the structure of `Node.element_spec`, so that no class is looked up by a name read
-from a file.
+Tuples, lists and dictionaries are saved with their structure. Other structures (named tuples, registered classes), also
+those of elements of datasets and Optionals, are saved as their leaves and rebuilt in the structure of
+`Node.element_spec`, so that no class is looked up by a name read from a file.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def load_elements(state: State, node: Node) -> list[Nest]:
         return [unflatten(shape, [leaf[row] for leaf in leaves]) for row in range(state["count"])]
     if "elements" in state:
         return [_loaded(saved) for saved in state["elements"]]
-    shape = flatten(node.element_spec)[1]
-    return [unflatten(shape, map(_loaded, saved)) for saved in state["leaves"]]
+    specs, shape = flatten(node.element_spec)
+    return [unflatten(shape, map(_loaded, saved, specs)) for saved in state["leaves"]]
 
 
 def save_element(element: Nest) -> State:
@@ -115,7 +115,19 @@ def _saved(value: Nest) -> Any:
         return {"dict": [[key, _saved(child)] for key, child in value.items()]}
     if is_nested(value):
         raise _NotPlain
-    return _saved_leaf(value)
+    saved = _saved_leaf(value)
+    if _needs_spec(saved):
+        raise _NotPlain
+    return saved
+
+
+def _needs_spec(saved: Any) -> bool:
+    """Return whether a saved dataset or Optional has elements that are saved as their leaves."""
+    if not isinstance(saved, dict):
+        return False
+    if "datasets" in saved:
+        return any(map(_needs_spec, saved["datasets"]))
+    return any(isinstance(part, dict) and "leaves" in part for part in saved.values())
 
 
 def _saved_leaf(leaf: Any) -> Any:
@@ -143,7 +155,11 @@ def _saved_object(leaf: Any) -> State | None:
     if not is_dataset(leaf):
         return None
     if isinstance(leaf.node, TableSource):
-        return {"rows": _saved(leaf.node.rows.batch(slice(0, leaf.node.rows.length)))}
+        rows = leaf.node.rows.batch(slice(0, leaf.node.rows.length))
+        try:
+            return {"rows": _saved(rows)}
+        except _NotPlain:
+            return {"rows": save_element(rows)}
     if isinstance(leaf.node, Elements):
         return {"dataset": save_elements(leaf.node.elements)}
     reference = getattr(leaf.node, "reference", None)
@@ -167,11 +183,11 @@ def _saved_array(leaf: Any) -> Any:
     )
 
 
-def _loaded(saved: Any) -> Nest:
+def _loaded(saved: Any, spec: Any = None) -> Nest:
     if not isinstance(saved, dict):
         return read_only(saved) if isinstance(saved, np.ndarray) else saved
     if saved.keys() & {"dataset", "datasets", "optional", "rows", "shard"}:
-        return _loaded_object(saved)
+        return _loaded_object(saved, Elements((), getattr(spec, "element_spec", None)))
     if "dtype" in saved:
         return _loaded_array(saved)
     if "kind" in saved:
@@ -183,12 +199,13 @@ def _loaded(saved: Any) -> Nest:
     return tuple(values) if kind == "tuple" else values
 
 
-def _loaded_object(saved: State) -> Any:
+def _loaded_object(saved: State, inner: Elements) -> Any:
+    """Return a dataset, an array of datasets, or an Optional; `inner` has the specs of its elements."""
     # Circular import: the dataset operations import this module.
     from ringlet.data.dataset import Dataset
 
     if "optional" in saved:
-        value = load_elements(saved["optional"], Elements(()))
+        value = load_elements(saved["optional"], inner)
         return Optional(*value) if value else Optional.empty(spec_of_text(saved["spec"]))
 
     if "shard" in saved:
@@ -197,11 +214,13 @@ def _loaded_object(saved: State) -> Any:
         return Dataset(SavedShard.of(saved["shard"]))
     if "datasets" in saved:
         array = np.empty(len(saved["datasets"]), object)
-        array[:] = [_loaded_object(dataset) for dataset in saved["datasets"]]
+        array[:] = [_loaded_object(dataset, inner) for dataset in saved["datasets"]]
         return read_only(array.reshape(saved["shape"]))
     if "rows" in saved:
-        return Dataset.from_tensor_slices(_loaded(saved["rows"]))
-    return Dataset(Elements(tuple(load_elements(saved["dataset"], Elements(())))))
+        rows = saved["rows"]
+        is_leaves = isinstance(rows, dict) and "leaves" in rows
+        return Dataset.from_tensor_slices(load_element(rows, inner) if is_leaves else _loaded(rows))
+    return Dataset(Elements(tuple(load_elements(saved["dataset"], inner))))
 
 
 def _loaded_array(saved: dict[str, Any]) -> Any:
