@@ -39,6 +39,8 @@ CONVERTED = [
     ([[1, 2], [3, 4]], ANY, np.array([[1, 2], [3, 4]], np.int32)),
     ("é", TensorSpec((), str), "é"),
     (b"x\0", TensorSpec((), object), b"x\0"),
+    ([], TensorSpec((None,), object), np.array([], object)),
+    ([[], []], TensorSpec((2, None), str), np.empty((2, 0), str)),
     ({"b": 2, "a": 1}, {"a": INT, "b": INT}, {"a": np.int32(1), "b": np.int32(2)}),
     ((1, (2, 3)), (INT, TensorSpec((2,), np.int32)), (np.int32(1), np.array([2, 3], np.int32))),
     (Point(1, 2), (INT, INT), (np.int32(1), np.int32(2))),

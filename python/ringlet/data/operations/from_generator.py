@@ -15,7 +15,7 @@ from ringlet.data.dataset_spec import DatasetSpec
 from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.batch_rows import zeros_like_spec
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
-from ringlet.data.graph.element_structure import Nest, as_leaf, paths
+from ringlet.data.graph.element_structure import Nest, as_leaf, paths, read_only
 from ringlet.data.graph.node import IterationContext, Node, Stream
 from ringlet.data.graph.user_iteration import Iteration
 from ringlet.data.tensor_spec import NoneTensorSpec, TensorSpec
@@ -225,6 +225,8 @@ def _cast(leaf: Any, spec: TensorSpec) -> Any:
         return in_kind_of(leaf, np.asarray(_cast(as_ndarray(leaf), spec)), is_own=True)
     kind = getattr(leaf, "dtype", np.dtype(object)).kind
     if spec.dtype.kind in "OUS":
+        if kind not in "OUS" and np.size(leaf) == 0:
+            return read_only(np.empty(leaf.shape, spec.dtype))  # an empty list has no text to show its dtype
         if kind not in "OUS":
             raise TypeError("the value is neither text nor bytes")
         return leaf
