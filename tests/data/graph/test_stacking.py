@@ -41,6 +41,14 @@ def test_text_of_python_becomes_an_array_of_objects():
     assert stacked.tolist() == [b"a\0", b"longer"]
 
 
+@pytest.mark.parametrize("other", ["b", b"b", np.bytes_(b"b")])
+def test_text_of_numpy_and_of_python_becomes_an_array_of_objects(other):
+    assert stack([np.str_("a"), other]).tolist() == ["a", other]
+    stacked = stack([np.array(["a", "c"]), np.array([other, other], object)])
+    assert stacked.dtype == object
+    assert stacked.tolist() == [["a", "c"], [other, other]]
+
+
 def test_every_leaf_of_a_structure_is_stacked():
     stacked = stack([{"a": (np.int64(i), np.full(2, i))} for i in range(3)])
     np.testing.assert_array_equal(stacked["a"][0], [0, 1, 2])

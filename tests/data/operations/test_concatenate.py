@@ -45,6 +45,12 @@ def test_text_of_the_second_keeps_its_length():
     assert dataset.shuffle(2, seed=0).batch(2).get_single_element().tolist() in (["a", "long"], ["long", "a"])
 
 
+def test_text_of_numpy_and_text_of_python_are_concatenated():
+    dataset = Dataset.from_tensor_slices(["a", "b"]).concatenate(Dataset.from_list([b"c"]))
+    assert dataset.element_spec == TensorSpec((), object)
+    assert [x.tolist() for x in dataset.batch(3)] == [["a", "b", b"c"]]
+
+
 def test_sizes_that_differ_are_unknown():
     dataset = Dataset.from_tensor_slices(np.zeros((1, 3))).concatenate(Dataset.from_tensor_slices(np.zeros((1, 4))))
     assert dataset.element_spec == TensorSpec([None], np.float64)

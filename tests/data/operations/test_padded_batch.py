@@ -54,6 +54,7 @@ def test_one_value_counts_for_all_components():
         (lambda x: x.astype(str), None, [["1", ""], ["2", "2"]]),
         (lambda x: x.astype(str), "long", [["1", "long"], ["2", "2"]]),
         (lambda x: x.astype("S").astype(object), None, [[b"1", b""], [b"2", b"2"]]),
+        (lambda x: x.astype("U").astype(object)[1:], None, [[""], ["2"]]),
         (lambda x: x > 1, None, [[False, False], [True, True]]),
         (lambda x: x > 1, True, [[False, True], [True, True]]),
         (lambda x: x + 1j, 7, [[1 + 1j, 7], [2 + 1j, 2 + 1j]]),
@@ -128,6 +129,13 @@ def test_a_batch_has_an_element(size):
 
 def test_text_stays_text():
     assert batches(2, dataset=Dataset.from_tensor_slices([b"a", b"bc", b"d"])) == [[b"a", b"bc"], [b"d"]]
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+def test_text_of_numpy_and_text_of_python_are_padded_together(is_first):
+    dataset = Dataset.range(2).map(lambda x: np.array(["text"] * 2) if x == is_first else np.array(["a"], object))
+    expected = [["text", "text"], ["a", "-"]]
+    assert batches(2, padding_values="-", dataset=dataset) == [expected[::-1] if is_first else expected]
 
 
 def test_a_function_that_raises_on_the_first_element_does_so_in_its_place():

@@ -19,6 +19,9 @@ from ringlet.nest import flatten, map_structure, unflatten
 if TYPE_CHECKING:
     from ringlet.data.graph.node import Node
 
+# Kinds of different dtypes that are all text; their common dtype is object, that of Python's text.
+_TEXT_PAIRS = ("OU", "OS", "UO", "US", "SO", "SU")
+
 LeafSpec = TensorSpec | DatasetSpec | OptionalSpec | NoneTensorSpec
 
 
@@ -75,7 +78,7 @@ def _common_nest(one: Nest, other: Nest) -> Nest:
 
 
 def _same_kind(one: Any, other: Any) -> bool:
-    return type(one) is type(other) and getattr(one, "dtype", None) == getattr(other, "dtype", None)
+    return type(one) is type(other) and (one.dtype == other.dtype or one.dtype.kind + other.dtype.kind in _TEXT_PAIRS)
 
 
 def _common(one: Any, other: Any) -> Any:
@@ -89,9 +92,10 @@ def _common(one: Any, other: Any) -> Any:
         return OptionalSpec(_common_nest(one.element_spec, other.element_spec))
     if one == other or not isinstance(one, TensorSpec):
         return one
+    dtype = one.dtype if one.dtype == other.dtype else object
     if one.shape is None or other.shape is None or len(one.shape) != len(other.shape):
-        return TensorSpec(None, one.dtype)
-    return TensorSpec(_common_sizes(one.shape, other.shape), one.dtype)
+        return TensorSpec(None, dtype)
+    return TensorSpec(_common_sizes(one.shape, other.shape), dtype)
 
 
 def _common_sizes(one: Sequence[int | None], other: Sequence[int | None]) -> list[int | None]:

@@ -45,6 +45,9 @@ def _stack_leaves(leaves: Any, element: Nest, component: int) -> Any:
         kinds = {_kind(leaves[0])}  # the type of a scalar implies its shape and dtype
     else:
         kinds = set(map(_kind, leaves))
+    if len(kinds) > 1 and all(map(_is_text, leaves)):  # for example, np.str_ from an array and str from a function
+        leaves = [leaf.astype(object) if hasattr(leaf, "dtype") else leaf for leaf in leaves]
+        kinds = set(map(_kind, leaves))
     if len(kinds) > 1:
         raise _difference(leaves, f"component {component}{_path(element, component)}")
     shape, dtype = kinds.pop()
@@ -80,6 +83,10 @@ def _kind(leaf: Any) -> tuple[tuple[int, ...], Any]:
         OptionalSpec.from_value(leaf).with_batch(None)  # raises TypeError
     array = as_ndarray(leaf)
     return array.shape, array.dtype
+
+
+def _is_text(leaf: Any) -> bool:
+    return isinstance(leaf, (str, bytes)) or (isinstance(leaf, np.ndarray) and leaf.dtype.kind in "OUS")
 
 
 def _difference(leaves: Any, where: str) -> InvalidArgumentError:

@@ -51,14 +51,14 @@ class ComponentPadding:
         arrays = [_array(leaf) for leaf in leaves]
         dtypes = {array.dtype for array in arrays}
         dtype = dtypes.pop()
-        if dtype.kind == "U":  # use the longest text dtype
+        if dtype.kind in "OU":  # use the longest text dtype, or object if one of them is
             dtype = np.result_type(dtype, *dtypes, np.asarray(self.value or "").dtype)
         elif dtypes:
             raise InvalidArgumentError(
                 f"cannot batch arrays of different dtypes: {dtype} and {dtypes.pop()}. Convert them in a map before "
                 "the batch."
             )
-        padded = np.full((len(arrays), *target), self._fill_value(arrays[0]), dtype)
+        padded = np.full((len(arrays), *target), self._fill_value(arrays), dtype)
         for row, array, shape in zip(padded, arrays, shapes, strict=True) if target else ():
             row[tuple(map(slice, shape))] = array
         if not target:
@@ -66,12 +66,12 @@ class ComponentPadding:
         padded.setflags(write=False)
         return padded
 
-    def _fill_value(self, array: Array) -> Any:
+    def _fill_value(self, arrays: list[Array]) -> Any:
         if self.value is not None:
             return self.value
-        if array.dtype != object:
-            return np.zeros((), array.dtype)[()]
-        return type(next(iter(array.flat), b""))()  # the empty str or bytes
+        if arrays[0].dtype != object:
+            return np.zeros((), arrays[0].dtype)[()]
+        return next((type(text)() for array in arrays for text in array.flat), b"")  # the empty str or bytes
 
 
 def _array(leaf: Any) -> Array:
