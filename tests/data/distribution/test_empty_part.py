@@ -35,6 +35,12 @@ def test_what_can_be_read_once_is_known_from_another_replica():
     assert (part[0].shape, part[0].dtype, part[1]) == ((0, 3), np.int8, 4)
 
 
+def test_an_unknown_number_of_dimensions_is_known_from_another_replica():
+    node = Dataset.from_generator(lambda: [], (np.int64, np.int64)).node
+    rows, scalar = empty_part(node, (np.zeros((2, 3), np.int64), np.int64(4)))
+    assert (rows.shape, rows.dtype, scalar) == ((0, 3), np.int64, 0)
+
+
 def test_arrays_of_other_libraries_are_cut_from_another_replica():
     class Tensor:
         shape = (2, 3)

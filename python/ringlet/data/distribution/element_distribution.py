@@ -149,7 +149,7 @@ def empty_part(node: Node, present: Nest) -> Nest:
     """Return an element with zero rows; other unknown dimensions also become zero.
 
     `present` is an element of another replica or an earlier step, or None. Empty arrays of other libraries are
-    slices of arrays of `present`; if the specs are unknown, this applies to all empty arrays.
+    slices of arrays of `present`, as are all empty arrays if the specs or their numbers of dimensions are unknown.
     """
     specs = known_spec(node)
     if specs is None:
@@ -164,7 +164,8 @@ def empty_part(node: Node, present: Nest) -> Nest:
 
 def _like(spec: Any, leaf: Any) -> Any:
     is_foreign = hasattr(leaf, "shape") and not isinstance(leaf, (np.ndarray, np.generic))
-    return _without_rows(leaf) if is_foreign else _no_rows(spec)
+    has_unknown_rows = spec.shape is None and getattr(leaf, "shape", ()) != ()
+    return _without_rows(leaf) if is_foreign or has_unknown_rows else _no_rows(spec)
 
 
 def _without_rows(leaf: Any) -> Any:
