@@ -174,5 +174,21 @@ def test_an_example_is_doubled_where_sizes_are_unknown():
     assert without_sizes(TensorSpec(None, INT64)) == TensorSpec(None, INT64)
 
 
+@pytest.mark.parametrize(
+    ("function", "shape"),
+    [
+        (lambda x: x + 1, None),
+        (np.sum, ()),
+        (lambda x: x @ np.ones(len(x), int) * x, [None]),
+        (lambda x: np.zeros(3), [3]),
+    ],
+)
+def test_nothing_is_inferred_from_one_example_of_an_unknown_number_of_dimensions(function, shape):
+    rows = Dataset.from_generator(lambda: [[1], [2, 3]], np.int64)
+    spec = rows.map(function).element_spec
+    assert spec.shape == (None if shape is None else tuple(shape))
+    assert rows.flat_map(lambda x: Dataset.from_tensors(function(x))).element_spec == spec
+
+
 def test_known_specs_are_those_of_the_dataset():
     assert known_spec(Dataset.range(3).node) == INT

@@ -110,11 +110,16 @@ def check_compatible(nodes: Sequence[Node]) -> None:
 
 
 def doubled(example: Nest, specs: Nest) -> Nest:
-    """Return an example, doubled along the dimensions whose sizes are unknown in `specs`."""
+    """Return an example, doubled along the dimensions whose sizes are unknown in `specs`.
+
+    Arrays of an unknown number of dimensions are doubled along a new dimension.
+    """
     return map_structure(_doubled_leaf, example, specs)
 
 
 def _doubled_leaf(leaf: Any, spec: Any) -> Any:
+    if isinstance(spec, TensorSpec) and spec.shape is None:
+        return in_kind_of(leaf, np.stack([as_ndarray(leaf)] * 2), is_own=True)
     for axis, size in enumerate(spec.shape or ()):
         if size is None:
             leaf = in_kind_of(leaf, np.concatenate([as_ndarray(leaf)] * 2, axis), is_own=True)
@@ -124,8 +129,8 @@ def _doubled_leaf(leaf: Any, spec: Any) -> Any:
 def spec_of_answers(answers: Sequence[Nest], source: Node, function: Callable[[Nest], Nest]) -> Nest:
     """Return the specs of a function's results; `answers` are its results for examples of the elements of `source`.
 
-    If the specs of `source` have unknown sizes, the function is also called on an example of double size; if
-    that fails, all sizes are unknown.
+    If the specs of `source` have unknown sizes, the function is also called on a `doubled` example; if that fails, all
+    sizes are unknown.
     """
     specs = [map_structure(spec_of, answer) for answer in answers]
     known = source.element_spec

@@ -55,7 +55,7 @@ def map(  # noqa: PLR0917 - the arguments are TensorFlow's
     Dataset
         Its `element_spec` is inferred on demand by calling `map_func` on examples: the first, the middle and the last
         row of the source arrays, or batches of copies of these rows; if sizes are unknown, also on an example of double
-        size. Sizes that differ are unknown.
+        size, or with one more dimension if their number is unknown. Sizes that differ are unknown.
 
     Raises
     ------
