@@ -8,7 +8,7 @@ from collections import OrderedDict, namedtuple
 import numpy as np
 import pytest
 
-from ringlet.data import Dataset, TensorSpec
+from ringlet.data import Dataset, NoneTensorSpec, Optional, TensorSpec
 from ringlet.errors import DataLossError, InvalidArgumentError, NotFoundError
 from tests.data.state_cases import through_a_file
 
@@ -71,6 +71,17 @@ def test_named_tuples_come_back_and_other_classes_need_a_spec(tmp_path):
     with pytest.raises(InvalidArgumentError, match=r"could not be saved\. Pass element_spec=, the specs of the"):
         Dataset.load(tmp_path / "b")
     assert list(Dataset.load(tmp_path / "b", ordered.element_spec)) == list(ordered)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda x: (x, None), lambda x: Optional.empty((TensorSpec((), np.int64), NoneTensorSpec()))]
+)
+def test_none_comes_back(tmp_path, make):
+    dataset = Dataset.range(2).map(make)
+    dataset.save(tmp_path / "none")
+    loaded = Dataset.load(tmp_path / "none")
+    assert loaded.element_spec == dataset.element_spec
+    assert repr(list(loaded)) == repr(list(dataset))
 
 
 def test_what_is_not_there_is_named(tmp_path, shards):

@@ -8,7 +8,7 @@ from collections import OrderedDict, namedtuple
 import numpy as np
 import pytest
 
-from ringlet.data import Dataset, TensorSpec
+from ringlet.data import Dataset, NoneTensorSpec, Optional, TensorSpec
 from ringlet.data.state.spec_text import spec_of_text, spec_text
 
 Point = namedtuple("Point", "x y")
@@ -23,6 +23,9 @@ Point = namedtuple("Point", "x y")
         (TensorSpec((), np.int8), {"x": [TensorSpec((), bool)], 3: TensorSpec((1,), ">i8")}),
         Point(TensorSpec((), np.int64), ()),
         Dataset.range(4).window(2).element_spec,
+        Dataset.range(4).window(2).batch(2).element_spec,
+        Dataset.range(4).map(Optional.from_value).element_spec,
+        (TensorSpec((), np.int64), NoneTensorSpec()),
     ],
 )
 def test_specs_come_back(spec):

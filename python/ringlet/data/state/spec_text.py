@@ -7,7 +7,7 @@ from typing import Any
 
 from ringlet.data.dataset_spec import DatasetSpec, OptionalSpec
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.tensor_spec import TensorSpec
+from ringlet.data.tensor_spec import NoneTensorSpec, TensorSpec
 from ringlet.values.value_conversion import as_dtype
 
 
@@ -30,10 +30,17 @@ def _written(spec: Nest) -> Any:
         return {kind.__name__: [_written(child) for child in spec]}
     if isinstance(spec, tuple) and hasattr(spec, "_fields"):
         return {"named": [kind.__name__, list(spec._fields), [_written(child) for child in spec]]}
+    return _written_leaf(spec)
+
+
+def _written_leaf(spec: Any) -> Any:
     if isinstance(spec, DatasetSpec):
-        return {"dataset": _written(spec.element_spec)}
+        written = _written(spec.element_spec)
+        return {"datasets": [list(spec.shape), written]} if spec.shape else {"dataset": written}
     if isinstance(spec, OptionalSpec):
         return {"optional": _written(spec.element_spec)}
+    if isinstance(spec, NoneTensorSpec):
+        return {"none": None}
     if isinstance(spec, TensorSpec):
         name = spec.dtype.name if spec.dtype.kind == "V" else spec.dtype.str
         return {"tensor": [None if spec.shape is None else list(spec.shape), name]}
@@ -52,11 +59,20 @@ def spec_of_text(text: Any) -> Nest:
         if kind == "named":
             name, fields, children = content
             return namedtuple(name, fields)(*map(spec_of_text, children))
-        if kind == "dataset":
-            return DatasetSpec(spec_of_text(content))
-        if kind == "optional":
-            return OptionalSpec(spec_of_text(content))
-        shape, name = {"tensor": content}[kind]
-        return TensorSpec(shape, as_dtype(name))
+        return _leaf_of_text(kind, content)
     except (TypeError, AttributeError, KeyError) as error:
         raise ValueError(f"{text!r} is not an encoded spec") from error
+
+
+def _leaf_of_text(kind: str, content: Any) -> Any:
+    if kind == "dataset":
+        return DatasetSpec(spec_of_text(content))
+    if kind == "datasets":
+        shape, child = content
+        return DatasetSpec(spec_of_text(child), shape)
+    if kind == "optional":
+        return OptionalSpec(spec_of_text(content))
+    if kind == "none":
+        return NoneTensorSpec()
+    shape, name = {"tensor": content}[kind]
+    return TensorSpec(shape, as_dtype(name))
