@@ -27,3 +27,10 @@ def test_a_number_that_was_wrong_is_an_error_at_its_place(count, said, words, gi
     assert [int(next(iterator)) for _ in range(given)] == list(range(given))
     with pytest.raises(FailedPreconditionError, match=words):
         next(iterator)
+    assert list(iterator) == []
+
+
+def test_a_number_that_was_wrong_may_be_ignored():
+    for said in (3, 7):
+        dataset = Dataset.range(5).apply(assert_cardinality(said)).ignore_errors()
+        assert [int(x) for x in dataset.take(9)] == list(range(min(said, 5)))

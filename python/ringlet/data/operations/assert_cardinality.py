@@ -24,7 +24,7 @@ def assert_cardinality(expected_cardinality: int) -> Callable[[Dataset], Dataset
     -------
     callable
         A function for `Dataset.apply`: takes a dataset and returns a dataset with the declared cardinality. Iteration
-        raises FailedPreconditionError if the number of elements differs.
+        raises FailedPreconditionError and ends if the number of elements differs.
 
     Examples
     --------
@@ -66,11 +66,13 @@ class CheckedElements(InputStream):
         try:
             element = next(self._input)
         except StopIteration:
+            self.close()
             if self._count == self._node.expected:
                 raise
             raise self._difference("only ") from None
         self._count += 1
         if self._count > self._node.expected != INFINITE_CARDINALITY:
+            self.close()
             raise self._difference("at least ")
         return element
 
