@@ -25,6 +25,11 @@ def test_a_tuple_is_one_argument():
     assert Dataset.zip(Dataset.range(3), Dataset.range(3)).reduce(0, lambda s, pair: s + pair[0]) == 3
 
 
+def test_a_returned_list_is_a_tuple_where_the_state_is_one():
+    assert Dataset.range(4).reduce((0, 0), lambda state, x: [state[0] + x, state[1] + 1]) == (6, 4)
+    assert Dataset.range(4).reduce([0, 0], lambda state, x: [state[0] + x, state[1] + 1]).tolist() == [6, 4]
+
+
 def test_the_result_is_an_array_that_cannot_be_written_to():
     result = Dataset.range(3).reduce(np.zeros(0, np.int64), np.append)
     assert result.tolist() == [0, 1, 2]

@@ -52,4 +52,6 @@ def reduce(
 
 
 def _step(function: Callable[[Any, Any], Nest], state: CarriedState, element: Nest) -> None:
-    state.update(function(state.value, element))
+    answer = function(state.value, element)
+    # As in TensorFlow, a returned list is a tuple of components.
+    state.update(tuple(answer) if isinstance(answer, list) and type(state.value) is tuple else answer)
