@@ -26,6 +26,7 @@ class PerReplica(OpaqueValue, DistributedValues[T_co]):
 
     Examples
     --------
+    >>> import numpy as np
     >>> losses = PerReplica([0.25, 0.5])
     >>> losses
     PerReplica:{
