@@ -143,3 +143,16 @@ def test_a_function_that_raises_on_the_first_element_does_so_in_its_place():
     with pytest.raises(ZeroDivisionError):
         next(iterator)
     assert [x.shape for x in iterator] == [(2, 6), (2, 2), (1, 1)]
+
+
+@pytest.mark.parametrize("is_text_first", [True, False])
+def test_text_is_not_padded_together_with_numbers(is_text_first):
+    text, numbers = np.array(["a", "bb"], object), np.array([1], np.int32)
+    dataset = Dataset.range(2).map(lambda x: text if (x == 0) == is_text_first else numbers).padded_batch(2)
+    with pytest.raises(InvalidArgumentError, match="different dtypes"):
+        list(dataset)
+
+
+def test_bytes_of_different_lengths_are_padded_together():
+    dataset = Dataset.range(2).map(lambda x: np.array([[b"a"], [b"bcd", b"e"]][int(x)])).padded_batch(2)
+    assert next(iter(dataset)).tolist() == [[b"a", b""], [b"bcd", b"e"]]

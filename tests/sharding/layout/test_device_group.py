@@ -31,8 +31,8 @@ def test_names_make_no_difference():
 def test_operations_take_arrays_of_several_replicas():
     first, other = (DeviceGroup(2, ("one", "other"), replica=replica) for replica in (0, 3))
     assert first != other
-    assert first.joined(other) is first
-    assert other.joined(first) is other
+    assert first.joined(other) is other
+    assert other.joined(first) is first
 
 
 def test_a_process_has_the_devices_that_it_owns():

@@ -269,3 +269,11 @@ def test_an_assignment_by_a_mask_is_reported_as_one():
         x[mask] = 0
         x[rows] = 1
     assert [(operation.name, len(operation.collectives)) for operation in report.operations] == [("assign", 1)]
+
+
+@pytest.mark.parametrize("key", [[True, False, True, False], (np.array([True, False, True, False]),)])
+def test_values_at_a_mask_of_all_dimensions_have_one_dimension_at_most(key):
+    x = shard(np.zeros(4), Sharding.tiled((2,)))
+    for array in (np.zeros(4), x):
+        with pytest.raises((TypeError, ValueError)):
+            array[key] = np.ones((1, 2))

@@ -84,10 +84,15 @@ def test_distances_are_links_between_chips():
 def test_arrays_of_another_replica_have_the_times_of_its_devices():
     near_and_far = ringlet.tpu.DeviceAssignment(TOPOLOGY, [[[0, 0, 0, 0], [0, 0, 0, 1]], [[0, 0, 1, 0], [1, 1, 0, 0]]])
 
+    def on(replica):
+        return Mesh({"x": 2}, assignment=near_and_far, replica=replica).sharding("x", None)
+
     def seconds(replica):
-        sharding = Mesh({"x": 2}, assignment=near_and_far, replica=replica).sharding("x", None)
         with ringlet.sharding.explain() as report:
-            shard(np.ones((64, 64)), sharding).reshard(Sharding.replicated(2))
+            shard(np.ones((64, 64)), on(replica)).reshard(Sharding.replicated(2))
         return report.seconds
 
     assert seconds(0) < seconds(1)
+    moved = shard(shard(np.ones((64, 64)), on(0)), on(1))
+    assert moved._group.replica == 1
+    assert (moved + shard(np.ones((64, 64)), on(0))).sum() == 2 * 64 * 64

@@ -45,17 +45,19 @@ class DeviceGroup:
         """The devices of this process, in order."""
         return tuple(filter(self.has, range(self.num_devices)))
 
+    def equals_but_for_replica(self, other: DeviceGroup) -> bool:
+        """Return whether the groups are equal, or would be if they had the same replica."""
+        return self == other or self == replace(other, replica=self.replica)
+
     def joined(self, other: DeviceGroup) -> DeviceGroup | None:
         """Return the group of an operation on arrays of both groups; None if such operations are not possible.
 
-        Groups that are equal, or differ in `replica` only, have a common group: `other` or `self`. So have two groups
-        of one process with equal numbers of devices, unless both have topology positions: the group with positions, if
-        any.
+        Groups that are equal but for `replica` have a common group: `self` if it has a mesh, else `other`. So have two
+        groups of one process with equal numbers of devices, unless both have topology positions: the group with
+        positions, if any.
         """
-        if self == other:
+        if self.equals_but_for_replica(other):
             return other if self.mesh is None else self
-        if self == replace(other, replica=self.replica):
-            return self
         if self.num_devices != other.num_devices or self.member is not None or other.member is not None:
             return None
         if self.assignment is None:

@@ -61,7 +61,9 @@ def assign_at(x: ShardedArray, key: Any, value: Any) -> None:
     if 0 in x.shape:
         shape_probe(x.shape).copy()[_plain(key)] = all_gathered(value)
         return
-    if not isinstance(key, (np.ndarray, ShardedArray)) or key.dtype != bool or key.ndim < x.ndim:
+    index = key[0] if isinstance(key, tuple) and len(key) == 1 else key
+    index = np.asarray(index) if isinstance(index, list) else index
+    if not isinstance(index, (np.ndarray, ShardedArray)) or index.dtype != bool or index.ndim < x.ndim:
         while value.ndim > 1 and value.shape[0] == 1:
             value = value[0]
     at(_Assignment, (x, key, value), {})  # type: ignore[arg-type]

@@ -37,7 +37,7 @@ def reshard(x: ShardedArray, sharding: Any) -> ShardedArray:
         sharding = NamedSharding(x._group.mesh, sharding)
     layout = layout_of(sharding, x.ndim, x._group.num_devices)
     group = group_of(sharding, x._group.num_devices)
-    if group not in (x._group, DeviceGroup.of(x._group.num_devices)):
+    if group != DeviceGroup.of(x._group.num_devices) and not x._group.equals_but_for_replica(group):
         raise ShardingError(
             f"{sharding} is for {group}, but the array is on {x._group}: pass a sharding of the same mesh, or move the "
             "values with ringlet.sharding.shard(np.asarray(array), sharding)"

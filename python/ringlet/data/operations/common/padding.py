@@ -49,14 +49,16 @@ class ComponentPadding:
 
     def _padded(self, leaves: Sequence[Any], shapes: list[Any], target: list[int]) -> Array:
         arrays = [_array(leaf) for leaf in leaves]
-        dtypes = {array.dtype for array in arrays}
-        dtype = dtypes.pop()
-        if dtype.kind in "OU":  # use the longest text dtype, or object if one of them is
-            dtype = np.result_type(dtype, *dtypes, np.asarray(self.value or "").dtype)
-        elif dtypes:
+        dtype, *others = dict.fromkeys(array.dtype for array in arrays)
+        kinds = {each.kind for each in (dtype, *others)}
+        if kinds == {"U"}:
+            dtype = np.result_type(dtype, *others, np.asarray(self.value or "").dtype)  # the longest text
+        elif others and kinds <= set("OUS"):
+            dtype = np.dtype(object)
+        elif others:
             raise InvalidArgumentError(
-                f"cannot batch arrays of different dtypes: {dtype} and {dtypes.pop()}. Convert them in a map before "
-                "the batch."
+                f"cannot batch arrays of different dtypes: {dtype} and {others[0]}. Convert them in a map before the "
+                "batch."
             )
         padded = np.full((len(arrays), *target), self._fill_value(arrays), dtype)
         for row, array, shape in zip(padded, arrays, shapes, strict=True) if target else ():
@@ -69,7 +71,7 @@ class ComponentPadding:
     def _fill_value(self, arrays: list[Array]) -> Any:
         if self.value is not None:
             return self.value
-        if arrays[0].dtype != object:
+        if all(array.dtype != object for array in arrays):
             return np.zeros((), arrays[0].dtype)[()]
         return next((type(text)() for array in arrays for text in array.flat), b"")  # the empty str or bytes
 
