@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -89,10 +90,16 @@ void Round::await_others_for_work(Staging staging) {
     if (!goes && propose_to_leave()) give_up(!in_time);
     record::arrive(record_, true);
   }
-  compare();
-  if (!is_between_processes()) return;
+  goes_ = is_between_processes();
+  try {
+    compare();
+  } catch (const std::bad_alloc&) {  // of this rank alone: the others may take results, and read its buffers
+    if (!goes_) throw;
+    fail_without_memory();
+    leave_together();
+  }
+  if (!goes_) return;
   drop_large_stages(mine().sets[(sequence_ - 1) % kSets]);
-  goes_ = true;
   resolve();
 }
 
@@ -141,6 +148,7 @@ void Round::compare() {
                (other.buffers_fingerprint == root.buffers_fingerprint || !call_of(rank).has_buffers);
   }
   if (matches) return;
+  call_off();  // all ranks determine this, so no rank takes results
   bool is_one_series = true;
   for (int rank = 0; rank < num_ranks(); ++rank) is_one_series &= call_of(rank).series == call().series;
   std::vector<std::string> calls = call_sites();
