@@ -233,8 +233,9 @@ def test_a_plan_refuses_what_gives_other_memory_each_time() -> None:
             self.number += 1
             return np.full(2, self.number)
 
-    for x in (Counter(), 1.0, np.float32(1), [1, 2]):
-        with pytest.raises(InvalidArgumentError, match=r"a plan (cannot read|would only see a copy)"):
+    texts = ["a plan cannot read"] + ["a plan would only see a copy"] * 3
+    for x, text in zip((Counter(), 1.0, np.float32(1), [1, 2]), texts, strict=True):
+        with pytest.raises(InvalidArgumentError, match=text):
             Group(1).member(0).plan_all_reduce(x)
 
 

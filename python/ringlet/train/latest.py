@@ -69,7 +69,7 @@ def known_state(folder: str, prefix: str = "", latest_filename: str = STATE_NAME
     """Return the state of a folder and whether it comes from the state file.
 
     If that file is missing, damaged or names a missing checkpoint, the state lists the checkpoints whose names begin
-    with `prefix`; it is None if there are none.
+    with `prefix`. The state is None if no such checkpoint exists.
     """
     last: FolderState | None = None
     try:

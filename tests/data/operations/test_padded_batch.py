@@ -154,5 +154,8 @@ def test_text_is_not_padded_together_with_numbers(is_text_first):
 
 
 def test_bytes_of_different_lengths_are_padded_together():
-    dataset = Dataset.range(2).map(lambda x: np.array([[b"a"], [b"bcd", b"e"]][int(x)])).padded_batch(2)
-    assert next(iter(dataset)).tolist() == [[b"a", b""], [b"bcd", b"e"]]
+    dataset = Dataset.range(2).map(lambda x: np.array([[b"a"], [b"bcd", b"e"]][int(x)]))
+    (batch,) = dataset.padded_batch(2)
+    assert (batch.dtype, batch.tolist()) == (np.dtype("S3"), [[b"a", b""], [b"bcd", b"e"]])
+    (batch,) = dataset.padded_batch(2, padding_values=b"long")
+    assert batch.tolist() == [[b"a", b"long"], [b"bcd", b"e"]]

@@ -119,6 +119,7 @@ def test_a_sharded_out_gets_the_reduction_of_an_ordinary_array():
         (lambda x: np.sum(x, axis=[0]), TypeError, "cannot be interpreted as an integer"),
         (lambda x: (np.sum(x, axis=1), np.sum(x, axis=True)), TypeError, "an integer is required"),
         (lambda x: (np.max(x, axis=(0, 1)), np.max(x, axis=(0, True))), TypeError, "an integer is required"),
+        (lambda x: (np.cumsum(x, axis=1), np.cumsum(x, axis=True)), TypeError, "an integer is required"),
         (
             lambda x: np.sum(x, axis=0, out=np.zeros(4)),
             ValueError,

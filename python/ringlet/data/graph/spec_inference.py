@@ -19,9 +19,6 @@ from ringlet.nest import flatten, map_structure, unflatten
 if TYPE_CHECKING:
     from ringlet.data.graph.node import Node
 
-# Kinds of different dtypes that are all text; their common dtype is object, that of Python's text.
-_TEXT_PAIRS = ("OU", "OS", "UO", "US", "SO", "SU")
-
 LeafSpec = TensorSpec | DatasetSpec | OptionalSpec | NoneTensorSpec
 
 
@@ -78,7 +75,8 @@ def _common_nest(one: Nest, other: Nest) -> Nest:
 
 
 def _same_kind(one: Any, other: Any) -> bool:
-    return type(one) is type(other) and (one.dtype == other.dtype or one.dtype.kind + other.dtype.kind in _TEXT_PAIRS)
+    are_text = {one.dtype.kind, other.dtype.kind} <= set("OUS")  # in object arrays, text of Python
+    return type(one) is type(other) and (one.dtype == other.dtype or are_text)
 
 
 def _common(one: Any, other: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from ringlet.data.operations.common.user_function import check_callable
 from ringlet.data.operations.group_by_window import GroupByWindow, WindowGroups, integer
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
-from ringlet.nest import flatten, unflatten
+from ringlet.nest import PyTreeSpec, flatten, unflatten
 
 
 def bucket_by_sequence_length(  # noqa: PLR0917 - the arguments are TensorFlow's
@@ -127,24 +128,30 @@ class _Buckets:
                     "with pad_to_bucket_boundary=True, elements must be shorter than the last of bucket_boundaries "
                     f"{list(self.boundaries)}. Add a boundary, or filter out longer elements."
                 )
-            shapes = self._filled(shapes, self.boundaries[key] - 1)
+            known, structure = self._known_shapes
+            shapes = unflatten(structure, [_filled(shape, self.boundaries[key] - 1) for shape in known])
         return window.padded_batch(self.sizes[key], shapes, values, self.drop_remainder)
 
-    def _filled(self, shapes: Nest, size: int) -> Nest:
-        """Return the padded shape of each component, in which `size` replaces unknown sizes."""
+    @cached_property
+    def _known_shapes(self) -> tuple[list[Any], PyTreeSpec]:
+        """The padded shape of each component, which may have unknown sizes, and the structure of the elements."""
+        assert self.padding is not None
         specs, structure = flatten(self.source.element_spec)
-        given = [None] * len(specs) if shapes is None else per_component(structure, shapes, "shapes")
-        return unflatten(structure, [_filled(*row, size) for row in zip(given, specs, range(len(specs)), strict=True)])
+        given = self.padding[0]
+        shapes = [None] * len(specs) if given is None else per_component(structure, given, "shapes")
+        for component, spec in enumerate(specs):
+            if shapes[component] is None and isinstance(spec, TensorSpec):
+                shapes[component] = spec.shape
+                if spec.shape is None:
+                    raise ValueError(
+                        "pad_to_bucket_boundary=True requires padded_shapes, because the number of dimensions of "
+                        f"component {component} is unknown"
+                    )
+        return shapes, structure
 
 
-def _filled(shape: Any, spec: Any, component: int, size: int) -> Any:
-    if shape is None and isinstance(spec, TensorSpec):
-        shape = spec.shape
-        if shape is None:
-            raise ValueError(
-                "pad_to_bucket_boundary=True requires padded_shapes, because the number of dimensions of component "
-                f"{component} is unknown"
-            )
+def _filled(shape: Any, size: int) -> Any:
+    """Return a shape with `size` for unknown sizes; return what is not a shape, which padded_batch refuses."""
     if not np.iterable(shape) or isinstance(shape, str):
-        return shape  # padded_batch refuses it
+        return shape
     return [size if known is None or known == -1 else known for known in shape]

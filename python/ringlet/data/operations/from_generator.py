@@ -225,11 +225,11 @@ def _cast(leaf: Any, spec: TensorSpec) -> Any:
         return in_kind_of(leaf, np.asarray(_cast(as_ndarray(leaf), spec)), is_own=True)
     kind = getattr(leaf, "dtype", np.dtype(object)).kind
     if spec.dtype.kind in "OUS":
-        if kind not in "OUS" and np.size(leaf) == 0:
-            return read_only(np.empty(leaf.shape, spec.dtype))  # an empty list has no text to show its dtype
-        if kind not in "OUS":
+        if kind in "OUS":
+            return leaf
+        if np.size(leaf):
             raise TypeError("the value is neither text nor bytes")
-        return leaf
+        return read_only(np.empty(leaf.shape, spec.dtype))  # an empty list has no text to show its dtype
     if isinstance(leaf, (str, bytes)):
         return np.asarray(leaf).astype(spec.dtype)[()]
     if kind == "c" and spec.dtype.kind != "c":

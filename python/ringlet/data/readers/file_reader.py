@@ -218,7 +218,10 @@ class FileElements(InputStream):
         return False
 
     def _fill(self, turn: _Turn) -> bool:
-        """Open the next file or read a block if `turn` has no elements; if there are none, advance and return False."""
+        """Return whether `turn` has elements, after opening its next file or reading a block if it had none.
+
+        If the turn still has none, advance to the next turn.
+        """
         if length_hint(turn.elements):
             return True
         if turn.blocks is None and not (self._has_names and self._open_next(turn)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -137,8 +136,9 @@ def _implement(name: str, ufunc: np.ufunc, instead_of_nan: float | None = None) 
         if not isinstance(a, ShardedArray):
             return NotImplemented
         line = np.reshape(a, -1) if axis is None or a.ndim == 0 else a
-        along = 0 if axis is None else operator.index(axis)
-        return accumulate(ufunc, line, along, dtype, out, name=name, instead_of_nan=instead_of_nan)
+        return accumulate(
+            ufunc, line, 0 if axis is None else axis, dtype, out, name=name, instead_of_nan=instead_of_nan
+        )
 
     implements(name)(running)
 

@@ -51,8 +51,9 @@ class ComponentPadding:
         arrays = [_array(leaf) for leaf in leaves]
         dtype, *others = dict.fromkeys(array.dtype for array in arrays)
         kinds = {each.kind for each in (dtype, *others)}
-        if kinds == {"U"}:
-            dtype = np.result_type(dtype, *others, np.asarray(self.value or "").dtype)  # the longest text
+        if len(kinds) == 1 and dtype.kind in "US":  # the longest text, that of the padding included
+            value = np.asarray(self.value or "").astype(dtype.kind)
+            dtype = np.result_type(dtype, *others, value.dtype)
         elif others and kinds <= set("OUS"):
             dtype = np.dtype(object)
         elif others:
