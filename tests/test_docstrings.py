@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import doctest
 import enum
-import importlib
+import importlib.util
 import inspect
 import pkgutil
 import re
 import types
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +21,7 @@ DOCTEST_FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 OPTIONAL = ("torch", "ray")
 MODULES = [m.name for m in pkgutil.walk_packages(ringlet.__path__, "ringlet.") if m.name.split(".")[1] not in OPTIONAL]
 MODULES.append("ringlet")
+WITH_EXAMPLES = [name for name in MODULES if b">>>" in Path(importlib.util.find_spec(name).origin).read_bytes()]
 
 
 def public_names() -> Iterator[tuple[str, object]]:
@@ -33,8 +35,7 @@ def public_names() -> Iterator[tuple[str, object]]:
 
 
 # Constants have no docstring of their own.
-PUBLIC = [pytest.param(name, value, id=name) for name, value in public_names() if callable(value)]
-CLASSES = [case for case in PUBLIC if inspect.isclass(case.values[1])]
+PUBLIC = [(name, value) for name, value in public_names() if callable(value)]
 
 
 def documented_parameters(docstring: str) -> set[str]:
@@ -59,41 +60,44 @@ def parameters(value: object) -> set[str]:
     return set(inspect.signature(value).parameters) - {"self", "cls"}
 
 
-@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize("module", WITH_EXAMPLES)
 def test_every_example_of_a_module_runs(module, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # some write files
     results = doctest.testmod(importlib.import_module(module), optionflags=DOCTEST_FLAGS)
     assert results.failed == 0, "see the captured output"
 
 
-@pytest.mark.parametrize(("name", "value"), PUBLIC)
-def test_every_public_name_has_a_docstring_with_an_example(name, value):
-    assert value.__doc__, f"{name} has no docstring"
-    tests = doctest.DocTestFinder(exclude_empty=True).find(value, name)
-    assert any(test.examples for test in tests), f"neither {name} nor a member of it shows an example (>>>)"
+def test_every_public_name_has_a_docstring_with_an_example():
+    assert [name for name, value in PUBLIC if not value.__doc__] == []
+    find = doctest.DocTestFinder(exclude_empty=True).find
+    without = [name for name, value in PUBLIC if not any(test.examples for test in find(value, name))]
+    assert without == [], "neither these nor a member of them show an example (>>>)"
 
 
-@pytest.mark.parametrize(("name", "value"), PUBLIC)
-def test_every_parameter_of_a_public_name_is_documented(name, value):
-    missing = parameters(value) - documented_parameters(inspect.getdoc(value) or "")
-    assert not missing, f"{name}: the section Parameters leaves out {sorted(missing)}"
+def test_every_parameter_of_a_public_name_is_documented():
+    missing = {name: parameters(value) - documented_parameters(inspect.getdoc(value) or "") for name, value in PUBLIC}
+    assert {name: left for name, left in missing.items() if left} == {}, "the section Parameters leaves these out"
 
 
-@pytest.mark.parametrize(("name", "value"), [c for c in PUBLIC if inspect.isfunction(c.values[1])])
-def test_every_public_function_that_returns_something_says_what(name, value):
-    if inspect.signature(value).return_annotation not in (None, "None"):
-        assert re.search(r"^(Returns|Yields)\n-+$", inspect.getdoc(value) or "", re.MULTILINE), name
+def test_every_public_function_that_returns_something_says_what():
+    functions = [(name, value) for name, value in PUBLIC if inspect.isfunction(value)]
+    returning = [
+        (n, value) for n, value in functions if inspect.signature(value).return_annotation not in (None, "None")
+    ]
+    says = re.compile(r"^(Returns|Yields)\n-+$", re.MULTILINE)
+    assert returning
+    assert [name for name, value in returning if not says.search(inspect.getdoc(value) or "")] == []
 
 
-@pytest.mark.parametrize(("name", "value"), CLASSES)
-def test_every_public_member_of_a_public_class_has_a_docstring(name, value):
-    members = (
+def test_every_public_member_of_a_public_class_has_a_docstring():
+    members = [
         (f"{name}.{member}", getattr(value, member))
+        for name, value in PUBLIC
+        if inspect.isclass(value)
         for owner in value.__mro__
         if owner.__module__.startswith("ringlet")
         for member in vars(owner)
         if not member.startswith("_")
-    )
+    ]
     described = (types.FunctionType, property)
-    missing = [member for member, found in members if isinstance(found, described) and not inspect.getdoc(found)]
-    assert not missing, f"no docstring: {missing}"
+    assert [member for member, found in members if isinstance(found, described) and not inspect.getdoc(found)] == []

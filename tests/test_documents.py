@@ -129,6 +129,7 @@ def test_a_program_in_a_document_runs_and_prints_what_is_shown(program, output, 
     assert output is None or printed == output.strip()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("document", CONTINUOUS, ids=lambda path: path.name)
 def test_a_document_that_is_one_program_prints_everything_that_is_shown_and_nothing_else(document):
     names: dict[str, object] = {"__name__": "__main__"}

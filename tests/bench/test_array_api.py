@@ -29,6 +29,7 @@ def test_names(what):
 """
 
 
+@pytest.mark.slow
 def test_cases_that_pass_with_numpy_only_are_listed(tmp_path, capsys):
     folder = tmp_path / "array_api_tests"
     folder.mkdir()

@@ -13,6 +13,7 @@ from ringlet.sharding import Mesh, ShardedArray
 MESH = Mesh({"x": 2, "y": 2})
 
 
+@pytest.mark.slow
 def test_tests_that_pass_with_plain_arrays_only_are_listed(capsys):
     assert main(["--files", "lib.tests.test_twodim_base", "--", "-k", "test_tril_indices or TestFliplr"]) == 0
     assert capsys.readouterr().out.splitlines() == [

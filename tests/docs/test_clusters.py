@@ -95,12 +95,14 @@ def run(folder: Path, command: list[str], **environ: str) -> tuple[str, str]:
 # --- commands ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("command", "printed"), sessions(DOCUMENT))
 def test_a_command_prints_what_is_shown(tried, command, printed):
     found, errors = tried[command].result(2 * SECONDS)
     assert sorted(found.splitlines()) == sorted(printed.splitlines()), errors  # workers print when they are ready
 
 
+@pytest.mark.slow
 def test_the_program_of_readme_runs_as_processes(tmp_path):
     program = re.search(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)[1]
     printed = re.search(r"^```text\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)[1]
@@ -114,6 +116,7 @@ def test_the_program_of_readme_runs_as_processes(tmp_path):
     assert sorted(output.splitlines()) == sorted(lines)
 
 
+@pytest.mark.slow
 def test_the_program_runs_as_a_step_of_slurm(tmp_path):
     folder = filled(tmp_path)
     line = re.search(r"^strategy = .*SlurmClusterResolver.*$", DOCUMENT, re.MULTILINE)[0]

@@ -45,6 +45,7 @@ def run_shown(command, folder):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("command", "printed"), SESSIONS, ids=[command for command, _ in SESSIONS])
 def test_a_command_prints_what_is_shown(command, printed, tmp_path):
     program = re.search(r"^```py\n(# train\.py\n.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)[1]

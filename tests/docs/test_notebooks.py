@@ -15,8 +15,6 @@ from tests.frameworks.libraries import library
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = [*sorted((ROOT / "examples").glob("*.ipynb")), *sorted((ROOT / "docs" / "tutorial").glob("*.ipynb"))]
 WITH_PICTURES = {"pod_on_a_laptop.ipynb", "sharded_arrays.ipynb"}
-# Starts eight processes, and waits for a report of a stall.
-SLOW = {"from_threads_to_processes.ipynb"}
 
 
 def notebook(*sources):
@@ -44,11 +42,8 @@ def test_the_tutorial_has_three_lessons():
     assert len(list((ROOT / "docs" / "tutorial").glob("*.ipynb"))) == 3
 
 
-@pytest.mark.parametrize(
-    "path",
-    [pytest.param(path, marks=pytest.mark.slow if path.name in SLOW else ()) for path in NOTEBOOKS],
-    ids=lambda path: path.name,
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_a_notebook_runs_and_shows_what_its_cells_give(path):
     for name in ("sklearn", "cloudpickle", "safetensors") if path.parent.name == "tutorial" else ():
         library(name)

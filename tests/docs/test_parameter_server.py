@@ -165,6 +165,7 @@ def pattern_of(message: str) -> str:
     return pattern
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("heading", [*CALLS, *PROGRAMS])
 def test_a_failure_has_the_message_that_is_shown(said, heading):
     text = re.sub(r" \(RINGLET_JOB_ID '[^']*'\)", "", " ".join(said[heading].split()))
@@ -175,6 +176,7 @@ def test_every_failure_that_is_shown_is_tried():
     assert shown_failures().keys() == {*CALLS, *PROGRAMS}
 
 
+@pytest.mark.slow
 def test_processes_that_somebody_else_starts_do_the_work(tmp_path):
     for name in ("server", "chief"):
         program = re.search(rf"^```py\n(# {name}\.py\n.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)[1]

@@ -34,6 +34,7 @@ def options_of(words):
     return parser.parse_args(words[2:])
 
 
+@pytest.mark.slow
 def test_the_restarted_program_prints_what_is_shown(tmp_path):
     (tmp_path / "train.py").write_text(block("py", "# train.py"), encoding="utf-8")
     command, printed = re.fullmatch(r"\$ (ringlet .*?)\n(.*)", block("console", "$ ringlet"), re.DOTALL).groups()

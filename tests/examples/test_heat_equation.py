@@ -42,6 +42,7 @@ def test_the_plate_warms_up_and_nowhere_beyond_its_edges():
     assert (EXPECTED[1:5, 8] > 0).all()
 
 
+@pytest.mark.slow
 def test_the_script_runs():
     command = [sys.executable, example.__file__, "--size", "16", "--steps", "3"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)

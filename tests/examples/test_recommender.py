@@ -32,6 +32,7 @@ def ratings(tmp_path_factory):
     return example.load_ratings(write_ratings(tmp_path_factory.mktemp("ratings") / "ratings.inter"))
 
 
+@pytest.mark.slow
 def test_workers_that_wait_for_nobody_end_where_training_step_after_step_ends(ratings):
     alone = example.train_alone(*ratings, EPOCHS)
     assert alone < 0.9 * float(ratings[1].stars.std())  # else there is nothing to compare
@@ -66,6 +67,7 @@ def test_without_the_ratings_the_script_says_what_to_install(tmp_path, monkeypat
         example.find_ratings()
 
 
+@pytest.mark.slow
 def test_the_script_runs_and_compares(tmp_path):
     command = [sys.executable, example.__file__, "--epochs", "2", "--check"]
     command += ["--ratings", str(write_ratings(tmp_path / "ratings.inter", 3000))]

@@ -32,6 +32,7 @@ def test_runs_that_start_from_one_checkpoint_end_alike_whether_they_are_stopped_
     assert float(whole.offset) == float(parts.offset)
 
 
+@pytest.mark.slow
 def test_the_program_runs_as_it_says(tmp_path):
     script = Path(resume_training.__file__)
     command = [sys.executable, str(script), str(tmp_path / "runs"), "--steps", "5"]

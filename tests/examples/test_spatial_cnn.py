@@ -67,6 +67,7 @@ def test_it_learns_to_tell_stripes_apart():
     assert (np.argmax(example.forward(images, kernels)[0], axis=1) == labels).mean() > 0.9
 
 
+@pytest.mark.slow
 def test_the_script_runs():
     command = [sys.executable, example.__file__, "--steps", "1"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)

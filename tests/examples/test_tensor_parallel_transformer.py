@@ -46,6 +46,7 @@ def test_no_position_takes_anything_from_those_behind_it():
     np.testing.assert_array_equal(example.block(changed, WEIGHTS)[:, :9], EXPECTED[:, :9])
 
 
+@pytest.mark.slow
 def test_the_script_runs():
     command = [sys.executable, example.__file__, "--devices", "2", "--explain"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)

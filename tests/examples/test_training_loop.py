@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 from examples import training_loop
 
@@ -21,6 +22,7 @@ def test_any_number_of_replicas_comes_to_the_same(capsys):
     assert lines[:2] == lines[2:]
 
 
+@pytest.mark.slow
 def test_the_script_runs():
     command = [sys.executable, training_loop.__file__, "--replicas", "2", "--epochs", "1"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)

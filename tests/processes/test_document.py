@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 import uuid
 
+import pytest
+
 from tests.processes.harness import ROOT, Processes
 
 SHOWN = re.compile(r"^```py\n(.*?)^```\n.*?^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.slow
 def test_the_first_program_prints_what_is_shown_when_it_is_started_as_shown():
     program, printed = SHOWN.search((ROOT / "docs" / "processes.md").read_text(encoding="utf-8")).groups()
     told = 'def print(*words): tell(" ".join(map(str, words)))\n'

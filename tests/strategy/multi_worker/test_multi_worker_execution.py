@@ -38,13 +38,43 @@ def test_a_replica_that_does_something_else_is_named_on_all_workers(two_by_two, 
                 told.append([type(error).__name__, str(error)])
         answer = told
     """
-    for worker, told in enumerate(two_by_two.run(program)):
-        first, again = told
+    answers = two_by_two.run(program)
+    for worker, (first, again) in enumerate(answers):
         # A worker that is notified by the other one's replica first has not reached that call itself.
-        assert first[0] in {"CollectiveAborted", kind if worker in workers_with_it else "CollectiveAborted"}
-        assert again[0] == "CollectiveAborted"
-        assert words in again[1]
-        assert "Start all workers again" in again[1]
+        kinds = {"CollectiveAborted", kind if worker in workers_with_it else "CollectiveAborted"}
+        aborted = first[0] in kinds and again[0] == "CollectiveAborted"
+        if aborted and words in again[1]:
+            assert "Start all workers again" in again[1]
+        else:  # replica 2 saw the error before it made its call, so that worker 1 went on to the next one
+            assert "raised" in words
+            assert workers_with_it == [1]
+            assert [kind for kind, _ in answers[0]] == ["CollectiveMismatchError"] * 2
+            assert "barrier('resuming after an exception left the strategy')" in again[1]
+
+
+def test_a_worker_that_handles_an_exception_before_its_other_replica_calls_is_a_mismatch(two_by_two):
+    program = """
+        def step():
+            if me == 1 and rank() == 3:
+                raise KeyError("weights")
+            if me == 1:
+                while not replica()._run.is_stopping:
+                    time.sleep(0.001)
+            return replica().all_reduce("SUM", np.ones(3))
+        told = []
+        for call in (lambda: strategy.run(step), lambda: strategy.reduce("SUM", 1.0, axis=None)):
+            try:
+                call()
+            except Exception as error:
+                told.append([type(error).__name__, str(error)])
+        answer = told
+    """
+    waiting, raising = two_by_two.run(program)
+    assert raising[0] == ["KeyError", "'weights'"]
+    for kind, text in (*waiting, raising[1]):
+        assert kind == "CollectiveMismatchError"
+        assert "replica 1 (/job:worker/task:0): all_reduce(SUM, float64[3]), call 1 of its strategy.run" in text
+        assert "barrier('resuming after an exception left the strategy'), outside of strategy.run" in text
 
 
 UNEVEN = {
