@@ -280,6 +280,7 @@ def shown_failures() -> dict[str, str]:
     return dict(re.findall(r"^### ([^\n]*)\n\n```text\n(.*?)^```$", part, re.MULTILINE | re.DOTALL))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("heading", FAILURES)
 def test_a_failure_has_the_message_that_is_shown(tried, heading):
     said = " ".join(tried[heading].result(2 * SECONDS).split())

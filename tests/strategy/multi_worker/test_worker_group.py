@@ -177,6 +177,7 @@ attempt(lambda: strategy.reduce("SUM", 1.0, axis=None))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ENDINGS, ids=[f"{ending}-{count}" for ending, _, _, count in ENDINGS])
 def test_all_others_get_the_name_and_reason_of_a_worker_that_ended(processes, name, case):
     ending, kind, words, num_local = case
