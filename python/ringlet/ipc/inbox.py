@@ -117,7 +117,7 @@ class Inbox:
         return wanted.done
 
     def withdraw(self, done: Future[int], error: Exception) -> bool:
-        """Fail a waiting receive with an error; return False if the receive already has a message."""
+        """Fail a waiting receive with an error; return False if the receive no longer waits."""
         with self._changed:
             for number, wanted in enumerate(self._waiting):
                 if wanted.done is done:

@@ -34,7 +34,7 @@ _LAST_SECONDS = 1.0  # timeout for stopping a thread whose write has failed
 class Mailbox(Inbox):
     """The inbox of one rank of a group that spans several processes.
 
-    Other processes connect to its `name`, which is known only in the group; the default is the label.
+    Other processes connect to its `name`, which is known only in the group; the default is `label`.
     """
 
     def __init__(self, name: str | None = None) -> None:
@@ -51,8 +51,8 @@ class Mailbox(Inbox):
     def connect(self, names: Sequence[str], pidfds: Callable[[], dict[int, int]]) -> None:
         """Set the names of all ranks' mailboxes; called after `join`.
 
-        `pidfds` returns a pidfd for each rank in another running process, or -1 if the system has no pidfds; the first
-        send or receive calls it. `close` closes the pidfds and replaces them with -1.
+        `pidfds` returns a pidfd for each rank in another running process, or -1 if the system has no pidfds. The first
+        receive, or send to another process, calls it. `close` closes the pidfds and replaces them with -1.
         """
         self._names, self._open_pidfds = names, pidfds
 

@@ -47,8 +47,9 @@ def pack(value: Any, refer: Callable[[Any], Any] | None = None) -> tuple[bytes, 
     """Encode a value as a header and the buffers of its arrays.
 
     Arrays anywhere in the value, also in objects and in closures of functions, become buffers, without a copy if
-    contiguous; they must not change until they are sent. `refer` is called with each object that is not of a builtin
-    type: it returns a token to send in place of the object, or None to pickle it.
+    contiguous; they must not change until they are sent. Arrays of objects are pickled. `refer` is called with other
+    objects, except those of common builtin types: it returns a token to send in place of the object, or None to pickle
+    it.
     """
     try:
         return _pack(value, refer)
@@ -169,7 +170,7 @@ def pack_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
 
 
 def pack_result(has_returned: bool, value: Any) -> list[Any]:
-    """Pickle a worker's result or failure without copying arrays; return a parcel as buffers to write in order."""
+    """Pickle a worker's result or failure without copying contiguous arrays; return the buffers to write in order."""
     try:
         header, buffers = _pack((has_returned, value))
     except Exception as error:

@@ -226,7 +226,7 @@ class LocalChannel:
         return self._gone()
 
     def _fail_locked(self, reason: str) -> ChannelClosed:
-        """Close the connection and all descriptors; keep the first reason."""
+        """Close the connection and the descriptors that were not taken; keep the first reason."""
         if self._closed is None:
             self._closed = reason
             with contextlib.suppress(OSError):
@@ -249,7 +249,7 @@ class _Outgoing:
         self._descriptors = descriptors
 
     def write(self, connection: socket.socket) -> None:
-        """Send as much as fits in the socket's buffer; the descriptors accompany the first byte."""
+        """Send everything, or raise BlockingIOError at a full buffer; the descriptors accompany the first byte."""
         while self.parts:
             some = self.parts[:_PARTS]
             if self._descriptors:

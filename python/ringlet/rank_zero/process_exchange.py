@@ -25,7 +25,7 @@ def call_with_exchange(title: str, items: list[T], function: Callable[[Exchange,
 
     `items` are the items of this replica, or of this process. The function receives the exchange and the items of all
     replicas of this process; its result is returned on each replica. All processes must call the exchange equally
-    often.
+    often. Without a strategy, a process that is not a worker exchanges only with itself.
     """
     if local_replica() is None:
         return _call_on_process(title, items, function)

@@ -36,7 +36,7 @@ def open_bar(target: Any, description: str, total: int | None, style: Style) -> 
 
 
 def clear_bar_line() -> None:
-    """Clear the line of an open bar before the program prints; rich clears its bars without this call."""
+    """Clear the line of the innermost open bar, if any; rich clears its bars without this call."""
     with _LineBar._lock:
         if _LineBar._open:
             with suppress(OSError, ValueError):
@@ -73,7 +73,7 @@ def _span(seconds: float) -> str:
 
 
 class _LogBar:
-    """Lines at intervals, for files and pipes."""
+    """Progress as lines of text, for files and pipes."""
 
     def __init__(self, target: Any, description: str, total: int | None, has_end: bool) -> None:
         self._target, self._description, self._total = target, description, total

@@ -20,7 +20,7 @@ _ABSENT = ""
 
 @dataclass(frozen=True)
 class Difference:
-    """A leaf that differs between replicas; `ranks` are the replicas that differ from the majority.
+    """A leaf that differs between replicas; `ranks` are the replicas that do not have its most frequent value.
 
     `index` is the index of the first differing element of an array, or None if it was not determined, for example
     because shapes differ. `values` holds the value of each rank: that element, a string, a shape and dtype, or a

@@ -62,7 +62,7 @@ def _cell(text: str) -> str:
 
 
 def _devices(components: Sequence[Any]) -> list[str]:
-    """Return the device of each component, or of its replica in the current strategy."""
+    """Return each component's device, or its replica's in the current strategy, or "host memory"."""
     mode = context.current()
     try:
         of_strategy = () if mode is None else mode.strategy.extended.worker_devices

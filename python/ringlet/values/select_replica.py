@@ -41,9 +41,9 @@ def _distributed_in(structure: Any) -> Iterator[DistributedValues[Any]]:
 
 
 def select_replica(local_replica_id: int, structure: Any) -> Any:
-    """Return a structure with distributed values replaced by one replica's components.
+    """Return a structure with distributed values, except variables, replaced by one replica's components.
 
-    Containers are new, leaves are shared. A composite, such as a dataclass, is copied only if it contains a component.
+    Containers are new, leaves are shared. A composite, such as a dataclass, is copied only if a part of it is replaced.
     """
     if type(structure) in LEAF_TYPES or type(structure) is PerReplica:
         return _component(structure, local_replica_id)

@@ -89,7 +89,7 @@ def fits(shape: tuple[int, ...], wanted: Shape) -> bool:
 def as_value(value: Any, dtype: np.dtype[Any], shape: Shape, name: str | None) -> Any:
     """Convert a value for a variable: return an array of the variable's dtype, or a Python number.
 
-    Arrays must have the variable's dtype; Python and NumPy numbers and lists are converted.
+    Arrays must have the variable's dtype, in any byte order; Python and NumPy numbers, strings and lists are converted.
     """
     if isinstance(value, np.generic) and value.dtype != dtype and value.dtype.kind in "biufc":
         value = value.item()
@@ -141,7 +141,7 @@ def _refuse_conversion(value: Any, dtype: np.dtype[Any]) -> NoReturn:
 
 
 def _check_dtype(value: Any, array: Array, dtype: np.dtype[Any], name: str | None) -> None:
-    """Raise an error unless an array has the variable's dtype, in any byte order."""
+    """Raise an error unless a value is a string, or an array of the variable's dtype in any byte order."""
     owner = "the variable" if name is None else f"variable '{name}'"
     if isinstance(value, (str, bytes)):
         return  # strings can always be converted

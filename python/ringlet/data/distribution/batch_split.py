@@ -71,14 +71,14 @@ class BatchSplit(OneToOnePlan):
 
 
 def part_spec(spec: TensorSpec, total: int, count: int) -> PerReplicaSpec:
-    """Return the specs of `count` of `total` parts of a batch; numbers of rows are known if `total` divides evenly."""
+    """Return the specs of `count` of `total` parts of a batch; row counts are known if the batch divides evenly."""
     size = spec.shape[0] if spec.shape else None
     rows = None if size is None or size % total else size // total
     return PerReplicaSpec(*[spec.with_rows(rows)] * count)
 
 
 class BatchSplitStream(OneToOneStream):
-    """Stream that splits the elements of its input into views for the replicas."""
+    """Stream that splits the elements of its input into parts for the replicas."""
 
     def __init__(
         self, source: Stream, num_replicas: int, slices_of: Callable[[int, int], tuple[slice, ...]] = chunk_slices

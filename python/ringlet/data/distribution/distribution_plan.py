@@ -177,8 +177,9 @@ _BATCHES = frozenset(["Batch", "PaddedBatch"])
 def batch_size_of(node: Node) -> int | None:
     """Return the size of a full batch of a dataset, or None if its graph does not determine it.
 
-    It is the number of rows of all arrays if the specs determine it. Otherwise, it is the size of the last `batch` that
-    is followed only by operations that select, reorder, concatenate or zip whole elements.
+    It is the number of rows of all arrays if the specs determine it. Otherwise, it is the size of the last `batch` or
+    `padded_batch`, without parallel calls, that is followed only by operations that select, reorder, concatenate or zip
+    whole elements.
     """
     elements = known_spec(node)
     if elements is None:

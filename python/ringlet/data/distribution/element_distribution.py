@@ -111,7 +111,7 @@ class ElementDistributionStream(InputStreams):
         return regroup(self._parts(True), always_wrap=True)
 
     def _parts(self, is_padded: bool) -> list[Nest]:
-        """Return the elements of a step, padded if `is_padded`, the plan pads, or the workers add up counts."""
+        """Return the elements of a step, padded if `is_padded`, the plan pads, or workers add up their counts."""
         if self._is_closed:
             raise StopIteration
         try:

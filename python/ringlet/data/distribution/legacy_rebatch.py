@@ -26,7 +26,7 @@ from ringlet.nest import map_structure
 def legacy_rebatch(dataset: Dataset, num_replicas: int) -> Dataset:
     """Split every batch into parts of ``ceil(rows / num_replicas)`` rows; the last parts may be short or empty.
 
-    TensorFlow's strategies rebatch datasets of unknown batch size in this way. The parts are views.
+    TensorFlow's strategies rebatch datasets of unknown batch size in this way. Parts of NumPy arrays are views.
     """
     return type(dataset)(LegacyRebatch(dataset.node, positive(num_replicas, "num_replicas")))
 
@@ -42,7 +42,7 @@ class LegacyRebatch(ElementTransform):
 
     @property
     def element_spec(self) -> Nest:
-        """The specs of the input with the batch size of a replica, unknown if the batch does not divide evenly."""
+        """The specs of the input with a replica's batch size: unknown if the input's is, or does not divide evenly."""
         return map_structure(self._part_spec, self.input.element_spec)
 
     def _part_spec(self, spec: TensorSpec) -> TensorSpec:

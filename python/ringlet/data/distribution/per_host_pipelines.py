@@ -66,7 +66,7 @@ def distribute_to_hosts(
     """Shard a dataset across the hosts of this process, and split its global batches among all replicas.
 
     `counts` holds the number of replicas of each host. The replicas of a host are adjacent, and receive the same parts
-    of a batch as the replicas of a worker would.
+    of a batch as the replicas of a worker would. With `uneven`, one pipeline serves all hosts.
     """
     total, hosts = sum(counts), len(counts)
     if hosts == 1 or uneven is not None:

@@ -32,7 +32,7 @@ class AdapterColumn:
         return in_kind_of(self._value, self._array[number, ...], is_own=True)
 
     def rows(self, rows: Rows) -> Any:
-        """Return rows as one array: a view for a slice, otherwise a gathered copy."""
+        """Return rows as one array, which shares memory for a slice where possible, and is otherwise a copy."""
         if isinstance(rows, slice):
             return in_kind_of(self._value, self._array[rows], is_own=True)
         memory = result_memory((len(rows), *self._array.shape[1:]), self._array.dtype)

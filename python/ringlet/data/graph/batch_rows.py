@@ -16,7 +16,7 @@ from ringlet.nest import flatten, map_structure
 
 
 def num_rows(batch: Nest) -> int:
-    """Return the common number of rows of all arrays of a batch."""
+    """Return the common number of rows of all arrays of a batch; zero if it has no arrays."""
     if type(batch) is np.ndarray and batch.ndim:
         return len(batch)
     leaves = flatten(batch)[0]
@@ -58,7 +58,7 @@ def join_rows(arrays: Sequence[Any]) -> Any:
 
 
 def empty_like_spec(spec: Any) -> Any:
-    """Return an array with zero rows that conforms to a spec; other unknown dimensions also become zero."""
+    """Return an array with zero rows for a spec; other unknown dimensions also become zero. None for NoneTensorSpec."""
     if isinstance(spec, NoneTensorSpec):
         return None
     empty = np.zeros([0, *(size or 0 for size in (spec.shape or (0,))[1:])], spec.dtype)
@@ -67,7 +67,7 @@ def empty_like_spec(spec: Any) -> Any:
 
 
 def zeros_like_spec(spec: Any) -> Any:
-    """Return an example that conforms to a spec: zeros or empty text, with unknown dimensions of size one."""
+    """Return an example that conforms to a spec: zeros, empty text or None, with unknown dimensions of size one."""
     if isinstance(spec, NoneTensorSpec):
         return None
     sizes = [1 if size is None else size for size in spec.shape or ()]

@@ -71,7 +71,7 @@ def _as_nest(value: Nest) -> Nest:
 
 
 def detached(element: Nest, given: Nest = ()) -> Nest:
-    """Copy the arrays of an element that user code can still write to, such as a reused buffer.
+    """Copy the NumPy arrays of an element that user code can still write to, such as a reused buffer.
 
     `given` is the argument of the user function; views of its arrays are not copied.
     """

@@ -20,7 +20,7 @@ from ringlet.values.opaque_value import OpaqueValue
 
 
 def iterable_source(iterable: Any) -> IterableSource:
-    """Return the node of an iterable of arrays or nests of arrays; raise TypeError for an array or a mapping."""
+    """Return the node of an iterable of arrays or nests of arrays; raise TypeError for an array, a mapping or text."""
     # A Hugging Face dataset also has a shape, but iterating over it yields rows.
     is_array = hasattr(iterable, "shape") and not hasattr(iterable, "column_names")
     is_data = is_array or isinstance(iterable, Mapping) or _is_columns(iterable)
@@ -47,8 +47,8 @@ class IterableSource(Node):
     """Node of `Dataset.from_iterable`: the elements of an iterable.
 
     Arrays of other libraries are yielded unchanged. NumPy arrays become read-only: views if the iterable is a list or a
-    tuple, otherwise copies, since an iterator may reuse one buffer. A list that holds arrays is a structure, as in
-    batches of a ``DataLoader``; a list of numbers or text is one array.
+    tuple; otherwise, writeable memory is copied, since an iterator may reuse one buffer. A list that holds arrays is a
+    structure, as in batches of a ``DataLoader``; a list of numbers or text is one array.
     """
 
     iterable: Iterable[Any]

@@ -218,7 +218,7 @@ class RowReader(Stream):
 
 @dataclass(frozen=True, eq=False)
 class Node(ABC):
-    """Base class of the operations of a dataset's graph; a node holds no iteration state.
+    """Base class of the operations of a dataset's graph; a node holds no position in an iteration.
 
     Nodes are frozen dataclasses that compare by identity. Fields that hold nodes are the inputs.
     """
@@ -271,7 +271,7 @@ class Node(ABC):
 
     @property
     def in_order(self) -> bool:
-        """Whether elements are consecutive rows of the table, so that a batch is a view."""
+        """Whether elements are long runs of consecutive rows of the table, so that most batches are views."""
         return False
 
     @property
@@ -291,7 +291,7 @@ class Node(ABC):
 
     @property
     def bytes_copied(self) -> int:
-        """Number of bytes written to compute one element, except by user code."""
+        """Estimated number of bytes written to compute one element, except by user code."""
         return 0
 
     def choose(self, context: IterationContext) -> None:  # noqa: B027 - most nodes make no choice

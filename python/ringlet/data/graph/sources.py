@@ -81,7 +81,7 @@ class TableRows(RowStream):
 
 @dataclass(frozen=True, eq=False)
 class Elements(Node):
-    """Node that yields the elements of a nonempty tuple, such as those of a window."""
+    """Node that yields the elements of a tuple, such as those of a window."""
 
     elements: tuple[Nest, ...] = field(repr=False)
     # The specs of the elements; if None, the most specific specs that all elements conform to.

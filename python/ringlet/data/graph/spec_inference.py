@@ -143,7 +143,7 @@ def spec_of_answers(answers: Sequence[Nest], source: Node, function: Callable[[N
 
 
 def without_sizes(specs: Nest) -> Nest:
-    """Return the specs with all sizes unknown."""
+    """Return the specs with all sizes of arrays unknown."""
     return map_structure(_without_sizes, specs)
 
 

@@ -1,4 +1,4 @@
-"""Batching of elements: every leaf stacked along a new first dimension."""
+"""Batching of elements: their leaves, except None, are stacked along a new first dimension."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _stack_leaves(leaves: Any, element: Nest, component: int) -> Any:
 
 
 def _kind(leaf: Any) -> tuple[tuple[int, ...], Any]:
-    """Return the shape and dtype of a leaf, which must be equal within a batch; text may differ in length."""
+    """Return the shape of a leaf, and its dtype or a marker for it; both must be equal within a batch."""
     if isinstance(leaf, (np.ndarray, np.generic)):
         dtype = leaf.dtype
         return leaf.shape, dtype.kind if dtype.kind in "US" else dtype

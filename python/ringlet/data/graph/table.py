@@ -46,7 +46,7 @@ class Column(Protocol):
 
     @property
     def is_memory(self) -> bool:
-        """Whether rows exist in memory, so that a slice of them is a view."""
+        """Whether rows exist in memory, so that a slice of them is usually a view."""
         ...
 
     def row(self, number: int) -> Any:
@@ -150,7 +150,7 @@ class Table:
 
     @property
     def is_memory(self) -> bool:
-        """Whether a batch of consecutive rows consists of views."""
+        """Whether all rows exist in memory, so that a batch of consecutive rows usually consists of views."""
         return all(column.is_memory for column in self.columns)
 
     def element(self, number: int) -> Nest:

@@ -87,7 +87,7 @@ class _ThreadPool:
         self.stall_seconds = stall_seconds()
 
     def put(self, call: _Call) -> None:
-        """Submit a call; start a thread if none is idle and fewer than `num_threads` exist."""
+        """Submit a call; start a thread if more calls wait than threads are idle and fewer than `num_threads` exist."""
         with self.lock:
             self._waiting.append(call)
             if self._num_idle < len(self._waiting) and len(self._threads) < self._num_threads:

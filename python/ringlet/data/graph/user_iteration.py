@@ -77,7 +77,7 @@ class Iteration(Stream):
         return state
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot; if the iterable cannot restore its position, read and discard elements."""
+        """Restore a snapshot; if it holds no position, read and discard elements."""
         if state["is_closed"]:
             self.close()
         elif "place" in state:

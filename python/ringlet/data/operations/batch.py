@@ -58,8 +58,8 @@ def batch(
     Returns
     -------
     Dataset
-        Batches of consecutive slices of arrays are views of these arrays; other batches are copies. All batches are
-        read-only.
+        Batches of consecutive slices of arrays are views of these arrays; other batches are copies. Their NumPy arrays
+        are read-only.
 
     Raises
     ------

@@ -26,8 +26,8 @@ def column_array(column: Any, name: str, fill_null: Any, where: str) -> Array:
     """Convert a column to a read-only array with one entry, or row of entries, for each row.
 
     Numbers and times share the memory of the column where possible. Text and bytes are objects. Fixed-size lists become
-    rows of a matrix; other lists become an array of arrays, with dtype object. `fill_null` replaces missing values; if
-    it is None, missing values raise an error.
+    rows of a matrix; other lists become an array of arrays, with dtype object. `fill_null`, a value or a mapping from
+    column names to values, replaces missing values; a column without a substitute must have none.
     """
     import pyarrow.types as kinds
 

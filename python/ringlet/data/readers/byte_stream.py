@@ -30,7 +30,7 @@ def check_compression(compression_type: Any) -> str:
 
 
 def open_file(name: str) -> int:
-    """Open a file for reading and return its descriptor."""
+    """Return a descriptor for reading; raise NotFoundError, or FailedPreconditionError for a folder."""
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -124,7 +124,7 @@ class DecompressedStream(ByteStream):
         return data
 
     def _finish(self, most: int) -> bytes:
-        """Return the remaining output of the decompressor at the end of the file."""
+        """Return up to `most` remaining bytes at the end of the file; raise DataLossError if the file is truncated."""
         try:
             data = self._decompressor.decompress(b"", most)
         except zlib.error as error:

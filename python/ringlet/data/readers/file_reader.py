@@ -77,7 +77,7 @@ class FileReader(ElementTransform):
 
     @cached_property
     def example(self) -> Nest:
-        """The first element of the first nonempty file, of at most 16 files; ``b""`` if there is none."""
+        """The first element of the first readable, nonempty file, of at most 16 files; ``b""`` if there is none."""
         for name in self._first_names():
             try:
                 blocks = self.open_file(text_name(name))

@@ -16,8 +16,8 @@ Columns = dict[str, Array]
 class RowBlock(Sequence[Any]):
     """Rows stored in columns; a row is a dictionary of one value from each column.
 
-    Columns are read-only arrays of equal length. A column of lists of different lengths is an array of arrays, with
-    dtype object.
+    Columns are read-only arrays of equal length. A column of lists of variable length is an array of arrays, with dtype
+    object.
     """
 
     def __init__(self, columns: Columns, length: int) -> None:

@@ -44,7 +44,7 @@ class TableReader(FileReader):
 
     @cached_property
     def _first_block(self) -> RowBlock:
-        """The first block of the first nonempty file; if there is none, a block without rows of the first file."""
+        """The first block of the first nonempty file, of at most 16; else a block without rows of the first file."""
         first: RowBlock | None = None
         for name in self._first_names():
             blocks = self.open_file(text_name(name))
@@ -61,12 +61,12 @@ class TableReader(FileReader):
 
     @cached_property
     def element_spec(self) -> Nest:
-        """The specs of the columns in the first rows read; lists have unknown lengths."""
+        """The specs of the columns in the first rows read; lists have unknown lengths, unless of fixed size."""
         return {name: _column_spec(column) for name, column in self._first_block.columns.items()}
 
     @cached_property
     def example(self) -> Nest:
-        """The first row; zeros if the files have no rows."""
+        """The first row; zeros and empty text if the files have no rows."""
         for row in self._first_block:
             return row
         return {name: _zeros(spec) for name, spec in self.element_spec.items()}

@@ -94,7 +94,7 @@ class CacheWriter:
         self._close()
 
     def abandon(self) -> None:
-        """Delete an unfinished file. Does nothing after `finish` or in a forked child process."""
+        """Delete an unfinished file; in a forked child process, only close it."""
         if self._file is not None:
             if os.getpid() == self._process:
                 with contextlib.suppress(OSError):

@@ -34,7 +34,10 @@ def saved(opened: PipelineHandle) -> State:
 
 
 def batches_read(opened: PipelineHandle, batches: Graph | None, num_steps: int) -> State:
-    """Return the entries of a state from which a different number of workers can continue; none without `batches`."""
+    """Return the entries of a state from which another number of workers can continue.
+
+    None are returned without `batches`, or for a negative `num_steps`, which is unknown.
+    """
     if batches is None or num_steps < 0:
         return {}
     return {"batches": fingerprint(batches), "choices": opened.context.get_state(batches), "num_steps": num_steps}

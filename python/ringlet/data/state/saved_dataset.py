@@ -1,8 +1,9 @@
 """Folders of saved datasets.
 
 ``dataset.json`` names the current run: a folder with one file (see `ringlet.data.state.cache_file`) for each shard. A
-run is complete before ``dataset.json`` is replaced; earlier runs are deleted afterwards. Therefore, the folder always
-holds a complete dataset, old or new, even if the program is killed. A lock on ``.lock`` excludes other writers.
+run is complete before ``dataset.json`` is replaced; earlier runs are deleted afterwards. Therefore, after the first
+save, the folder always holds a complete dataset, old or new, even if the program is killed. A lock on ``.lock``
+excludes other writers.
 """
 
 from __future__ import annotations
@@ -152,7 +153,7 @@ class SavedDatasetWriter:
         self._end()
 
     def abandon(self, *, keeps_files: bool = False) -> None:
-        """Delete an incomplete run, or only close its files. No effect after `finish` or in a forked child process."""
+        """Delete an incomplete run, or with `keeps_files` only close its files. No effect after `finish` or a fork."""
         if self._is_open and os.getpid() == self._process:
             for writer in self._shards.values():
                 writer.release() if keeps_files else writer.abandon()

@@ -31,11 +31,11 @@ _EXAMPLES: dict[str, Callable[[], Any]] = {
 
 
 class _NotPlain(Exception):
-    """Raised if a structure does not consist of tuples, lists and dictionaries."""
+    """Raised for a structure that cannot be saved as tuples, lists and dictionaries."""
 
 
 def save_elements(elements: Sequence[Nest]) -> State:
-    """Encode the elements of a buffer as a state, stacked if corresponding arrays have equal dtypes and shapes."""
+    """Encode elements as a state, stacked if they are numeric and corresponding arrays have equal dtypes and shapes."""
     try:
         columns = _stacked(elements)
         if columns is not None:
@@ -46,7 +46,7 @@ def save_elements(elements: Sequence[Nest]) -> State:
 
 
 def load_elements(state: State, node: Node) -> list[Nest]:
-    """Decode the result of `save_elements`, with read-only arrays; `node` yields elements of the same structure."""
+    """Decode the result of `save_elements`; NumPy arrays are read-only. `node` yields elements of equal structure."""
     if "columns" in state:
         leaves, shape = flatten(_loaded(state["columns"]))
         return [unflatten(shape, [leaf[row] for leaf in leaves]) for row in range(state["count"])]
@@ -83,7 +83,7 @@ def load_value(state: State) -> Any:
 
 
 def _stacked(elements: Sequence[Nest]) -> Nest | None:
-    """Return stacked elements; None unless corresponding leaves are numbers or arrays of equal dtypes and shapes."""
+    """Return stacked elements; None for fewer than two, or unless leaves are numeric, of equal dtypes and shapes."""
     if len(elements) < 2:
         return None
     first, shape = flatten(elements[0])

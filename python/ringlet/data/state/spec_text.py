@@ -14,7 +14,8 @@ from ringlet.values.value_conversion import as_dtype
 def spec_text(spec: Nest) -> Any:
     """Encode a nest of specs as a JSON value.
 
-    Named tuples are encoded with their class and field names. The result is None if the nest contains other classes.
+    Named tuples are encoded with their class and field names. The result is None if the nest contains other classes, or
+    keys that are neither strings nor integers.
     """
     try:
         return _written(spec)

@@ -54,7 +54,7 @@ def refuse_late(variable: Variable, mode: context.Mode) -> None:
 
 
 def reduced(variable: Variable, strategy: Any, value: Any) -> Any:
-    """Aggregate `value`, a PerReplica or an object that all replicas share, with the aggregation of `variable`."""
+    """Aggregate a distributed value, or an object that all replicas share, with the aggregation of `variable`."""
     if variable.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
         return value.values[0] if isinstance(value, DistributedValues) else value
     op = ReduceOp.from_variable_aggregation(variable.aggregation)
@@ -101,11 +101,11 @@ class DistributedVariable(Variable, DistributedValues[Variable]):
 
     @property
     def device(self) -> str:
-        """Full name of the device of the component that is read in the current context."""
+        """Full name of the device of the current replica's or the updated component, else of the first component."""
         return self._values[self._reader()]._device
 
     def read_value(self) -> Any:
-        """Return the current replica's value, or the value of the whole variable outside replica context; read-only."""
+        """Return the current replica's or the updated component's value, else the whole variable's value; read-only."""
         mode = context.current()
         if mode is not None and mode.strategy is not self._strategy():  # type: ignore[misc]  # made by a strategy
             refuse_mixing(self, mode)
@@ -231,7 +231,7 @@ class MirroredVariable(DistributedVariable):
 
 
 class SyncOnReadVariable(DistributedVariable):
-    """A variable that each replica updates separately; reads outside replica context aggregate the components."""
+    """A variable that each replica updates separately; reads in cross-replica context aggregate the components."""
 
     def _as_operand(self) -> Any:
         mode = context.current()
@@ -285,7 +285,7 @@ class SyncOnReadVariable(DistributedVariable):
         return self._aggregated([array.view() for array in written]) if read_value else None
 
     def _write_parts(self, total: Array) -> tuple[Array, ...]:
-        """Write components whose sum is `total`; the first replica receives the remainder."""
+        """Write each component's part of `total`; the first replica receives the remainder of integers."""
         if self.dtype.kind in "bSU":
             raise InvalidArgumentError(
                 f"variable '{self.name}' is the SUM of its components, but {self.dtype} does not support SUM: "

@@ -1,7 +1,7 @@
 """Storage of a variable: one buffer that all replicas share until a replica writes a different value.
 
 Arrays returned by reads never change. Readers get views of a read-only array. A write reuses the memory if no such view
-exists, and allocates a new block from the pool otherwise. Reads take no lock.
+exists, and allocates a new block from the pool otherwise. Reads take no lock unless a write is in progress.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class _Block:
         self.open: Array | None = array
 
     def is_held(self) -> bool:
-        """Return whether a reader has, or is creating, a view of the array; `open` must be None."""
+        """Return whether a reader may have, or be creating, a view of the array; `open` must be None."""
         return not (_COUNTS_ARE_EXACT and _core.holds_alone(self.readable))
 
 

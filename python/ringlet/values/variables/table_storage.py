@@ -90,7 +90,7 @@ class TableStorage:
 
     @property
     def server_index(self) -> int | None:
-        """The parameter server whose process accesses the table; None if this process has mapped it."""
+        """Index of the parameter server whose process accesses the table; None if this process has mapped it."""
         index: int | None = getattr(self._table, "index", None)
         return index
 

@@ -40,7 +40,7 @@ class TableVariable(RowReader, Variable):
 
     @property
     def server_index(self) -> int | None:
-        """The parameter server whose process accesses the table; None if this process has mapped it."""
+        """Index of the parameter server whose process accesses the table; None if this process has mapped it."""
         return self._storage.server_index
 
     def fileno(self) -> int:
@@ -96,7 +96,7 @@ _lock = threading.Lock()
 
 
 def attach_table(key: int, table: Any) -> None:
-    """Register a table under `key`; if `table` is a file descriptor, map it without taking ownership."""
+    """Register a table under `key`, or count one more registration; map a file descriptor without taking ownership."""
     with _lock:
         if key in _attached:  # several tasks may be threads of one process
             _attached[key].count += 1

@@ -15,13 +15,13 @@ Array = NDArray[Any]
 
 
 def assign_add(old: Array, value: Any, new: Array) -> None:
-    """Update that adds a value of the same shape."""
+    """Update that adds a value; raises InvalidArgumentError if its shape differs."""
     _check_equal_shapes(old, value)
     quietly(np.add, old, value, new)
 
 
 def assign_sub(old: Array, value: Any, new: Array) -> None:
-    """Update that subtracts a value of the same shape; raises the same errors as :func:`assign_add`."""
+    """Update that subtracts a value; raises InvalidArgumentError if its shape differs."""
     _check_equal_shapes(old, value)
     quietly(np.subtract, old, value, new)
 

@@ -106,7 +106,7 @@ class FileCachedElements(Stream):
         }
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot; the stream then writes no file, because it does not recompute earlier elements."""
+        """Restore a snapshot; if the stream had started, it writes no file: it does not recompute earlier elements."""
         self._is_started = state["is_started"]
         if state["is_closed"]:
             self.close()

@@ -130,8 +130,8 @@ class NestedElements(InputStream):
     """Stream of the elements of several inner datasets, in turn.
 
     `num_calls` of the `cycle_length` slots are filled concurrently, in threads; if `num_calls` is one, elements are
-    read on request. A visit takes `block_length` elements. Unless `is_ordered`, a visit to a slot that a thread is
-    still filling moves to the slot that is filled first.
+    read on request. A visit takes up to `block_length` elements. Unless `is_ordered`, a visit to a slot that a thread
+    is still filling moves to the slot that is filled first.
     """
 
     SAVED = ("at", "given", "count", "is_input_over")
