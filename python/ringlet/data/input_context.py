@@ -12,7 +12,7 @@ class InputContext:
     Parameters
     ----------
     num_input_pipelines : int, default 1
-        Number of pipelines, one for each worker.
+        Number of pipelines, usually one for each worker; with PER_REPLICA, one for each replica.
     input_pipeline_id : int, default 0
         Index of this pipeline.
     num_replicas_in_sync : int, default 1

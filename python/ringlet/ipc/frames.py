@@ -7,7 +7,7 @@
     buffers       concatenated
 
 Memory for sizes and header is allocated after the head is validated, memory for buffers after the sizes are validated.
-Buffers have no checksum: local sockets do not corrupt data.
+Buffers have no checksum.
 """
 
 from __future__ import annotations

@@ -19,7 +19,8 @@ def new_job_id() -> str:
 def blas_threads(environment: Mapping[str, str], cores: int, ranks: int) -> dict[str, str]:
     """Return the variables that limit each rank's BLAS threads to its share of the cores, unless they are already set.
 
-    ``RINGLET_BLAS_THREADS`` in the environment overrides the number of threads; with 0, no variable is returned.
+    ``RINGLET_BLAS_THREADS`` in the environment overrides the number of threads; with 0, or if ``OMP_NUM_THREADS`` is
+    set, no variable is returned.
     """
     asked = environment.get("RINGLET_BLAS_THREADS", "").strip()
     # OMP_NUM_THREADS, if set, already applies to all libraries. The worker reports an invalid RINGLET_BLAS_THREADS.

@@ -17,7 +17,7 @@ _LOOK_SECONDS = 1.0
 
 
 def keep(launcher: int) -> None:
-    """Lead a new process group until the launcher with this pid has exited, then kill the group and this process."""
+    """Lead a new process group until the launcher exits or closes the pipe; then kill the group and this process."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
     os.setpgid(0, 0)

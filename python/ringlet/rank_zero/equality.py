@@ -40,8 +40,8 @@ def all_equal(value: Any, name: str = "the value") -> Literal[True]:
     Raises
     ------
     ValuesDifferError
-        On all replicas; the message names the leaf, the first differing index, the replicas that differ from the
-        majority, and the values at that index.
+        On all replicas; the message names the leaf, the first differing index, and the values of replicas at that
+        index.
     TypeError
         On all replicas, if the value contains objects that cannot be compared.
 

@@ -21,8 +21,8 @@ class ProcessRole:
     """The role of a process among the `count` processes with the same task; the `index` of the chief is 0.
 
     `task` is the task type; a chief has the type ``"worker"``. `job` identifies the cluster of a ``TF_CONFIG``; it is
-    empty without one, and for the workers of a strategy. `host_indices` are the processes known to be on this machine,
-    and `local_rank` is the index of this process among the processes of the job on this machine.
+    empty without one, for other task types, and for the workers of a strategy. `host_indices` are the processes known
+    to be on this machine, and `local_rank` is the index of this process among the processes of the job on this machine.
     """
 
     index: int = 0

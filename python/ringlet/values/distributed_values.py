@@ -102,7 +102,7 @@ class DistributedValues(Generic[T_co]):
         return f"{type(self).__name__}:{{\n{rows}\n}}"
 
     def _of_current_replica(self) -> tuple[T_co, ...]:
-        """Return the current replica's component in a 1-tuple; an empty tuple outside replica context."""
+        """Return the current replica's component in a 1-tuple; an empty tuple if there is none."""
         mode = context.current()
         if mode is None or mode.local_replica_id is None or mode.local_replica_id >= len(self._values):
             return ()

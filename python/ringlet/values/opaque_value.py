@@ -11,7 +11,7 @@ _METHODS = ("numpy", "result")  # methods of tensors and futures; the methods of
 
 
 class OpaqueValue:
-    """Base class of objects that may be mistaken for arrays; each operator raises an error that ends in `_remedy`.
+    """Base class of objects that may be mistaken for arrays; most operators raise an error that ends in `_remedy`.
 
     Objects are truthy, and equal only to themselves.
 

@@ -21,8 +21,7 @@ class DistributedDataset:
     """A dataset of steps with a part for each replica (``tf.distribute.DistributedDataset``).
 
     Created by strategies. With one replica, the steps are the elements of the dataset. With several replicas, the steps
-    are the same nests with a ``PerReplica`` in place of each array; its components are views, so splitting copies
-    nothing.
+    are the same nests with a ``PerReplica`` in place of each array; its components are views where possible.
 
     Parameters
     ----------
@@ -37,12 +36,12 @@ class DistributedDataset:
     num_workers, worker_index : int, optional
         Number of workers, and index of this worker. By default, there is one worker.
     sum_over_workers : callable, optional
-        Returns the sum of an int over all workers; a collective call, once for each step. Without it, workers
-        end independently.
+        Returns the sum of an int over all workers; a collective call in each step, unless the dataset is infinite.
+        Without it, workers end independently.
     exchange : callable, optional
-        Takes bytes, and returns the bytes of every worker; a collective call. With it, the workers compare the specs of
-        their elements at the first step, and an exception in the dataset of one worker is raised on all workers at the
-        next step.
+        Takes bytes, and returns the bytes of every worker; a collective call. With it, the workers compare the
+        structures and dtypes of their elements at the first step, and an exception in the dataset of one worker is
+        raised on all workers at the next step.
     buffer_size : int, default 1
         Number of elements prefetched for each replica, if computing an element takes longer than passing it between
         threads. With 0, elements are computed on request.
@@ -57,7 +56,7 @@ class DistributedDataset:
     InvalidArgumentError
         If elements have no batch dimension to split; raised as soon as this is known.
     NotFoundError
-        If the policy of the dataset is FILE but the dataset reads no files.
+        If there are several workers and the policy of the dataset is FILE, but the dataset reads no files.
 
     See Also
     --------
@@ -67,9 +66,9 @@ class DistributedDataset:
     -----
     ``docs/datasets.md`` describes how batches are split and distributed, with examples.
 
-    If too few elements are left for a step, replicas without data receive arrays without rows. If the `element_spec` of
-    the dataset determines all sizes (after a batch with ``drop_remainder=True``), the remaining elements are dropped
-    instead.
+    If too few elements are left for a step, replicas without data receive arrays without rows. On a single worker, if
+    the `element_spec` of the dataset determines all sizes (after a batch with ``drop_remainder=True``), the remaining
+    elements are dropped instead.
 
     Examples
     --------
@@ -135,7 +134,7 @@ class DistributedDataset:
     def without_padding(self) -> DistributedDataset:
         """Return a copy that drops the last elements if they are too few for a step, as TensorFlow 1 does.
 
-        Only datasets created by a function are affected, because only these distribute whole elements.
+        Global batches that are split one by one, as under AutoShardPolicy.DATA, always fill a step.
 
         Examples
         --------

@@ -14,10 +14,10 @@ class InputPlacement:
     """The position of a worker's replicas: replica ``k`` of worker ``i`` has the number ``i * num_replicas + k``.
 
     All workers have the same number of replicas. `sum_over_workers` takes an int of this worker and returns the sum
-    over all workers; it is called once for each step, so that a worker without data continues with empty parts until no
-    worker has data. Without it, workers end independently. `exchange` takes bytes of this worker and returns the
-    bytes of all workers, in order; with it, the workers compare the specs of elements at the first step, and raise
-    errors from other workers' datasets. Both are collective calls.
+    over all workers; unless data is infinite, it is called in each step, so that a worker without data continues with
+    empty parts until no worker has data. Without it, workers end independently. `exchange` takes bytes of this worker
+    and returns the bytes of all workers, in order; with it, the workers compare the kinds of elements at the first
+    step, and raise errors from other workers' datasets. Both are collective calls.
     """
 
     num_replicas: int

@@ -271,7 +271,7 @@ class Node(ABC):
 
     @property
     def in_order(self) -> bool:
-        """Whether elements are long runs of consecutive rows of the table, so that most batches are views."""
+        """Whether elements are runs of consecutive rows of the table, so that a batch within a run is a view."""
         return False
 
     @property

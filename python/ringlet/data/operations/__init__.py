@@ -1,1 +1,1 @@
-"""Operations of datasets. Each module defines the node, the streams and the `Dataset` method of one operation."""
+"""Operations of datasets, one per module: a function, usually a `Dataset` method, and its node and streams, if any."""

@@ -35,8 +35,8 @@ def cache(self: Dataset, filename: Any = "", name: str | None = None) -> Dataset
     Raises
     ------
     TypeError
-        If `filename` is neither a string nor a path; while a file is written, if elements hold values other than
-        numbers and text.
+        If `filename` is neither a string nor a path; while a file is written, if elements hold values that cannot be
+        saved, such as structured arrays.
     NotFoundError
         During iteration, if the folder of the file does not exist.
     DataLossError

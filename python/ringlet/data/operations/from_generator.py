@@ -52,7 +52,7 @@ def from_generator(  # noqa: PLR0917 - the arguments are TensorFlow's
     Returns
     -------
     Dataset
-        Its cardinality is unknown. Elements have the structure and the dtypes of the signature. Yielded values are
+        Its cardinality is unknown. Elements have the structure and the dtypes of the signature. Yielded numbers are
         converted as by ``astype``, even if digits are lost, and copied, so that a generator may reuse a buffer.
 
     Raises

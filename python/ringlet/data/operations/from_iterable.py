@@ -23,9 +23,9 @@ def from_iterable(cls: type[Dataset], iterable: Iterable[Any], name: str | None 
     Returns
     -------
     Dataset
-        NumPy arrays become read-only: views if the iterable is a list or a tuple, otherwise copies, since an iterator
-        may reuse one buffer. Arrays of other libraries are yielded unchanged. The cardinality is known only for a list
-        or a tuple. `element_spec` reads the first element in a separate iteration.
+        NumPy arrays become read-only: views if the iterable is a list or a tuple; otherwise, writeable memory is
+        copied, since an iterator may reuse one buffer. Arrays of other libraries are yielded unchanged. The cardinality
+        is known only for a list or a tuple. `element_spec` reads the first element in a separate iteration.
 
     Raises
     ------

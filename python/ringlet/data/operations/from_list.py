@@ -21,7 +21,7 @@ def from_list(cls: type[Dataset], elements: Any, name: str | None = None) -> Dat
     ----------
     elements : list
         Elements of the same structure and dtypes: arrays, numbers, text, and nests of these in tuples and dictionaries.
-        A list inside an element is one array. Arrays are copied.
+        A list inside an element is one array. Later changes to NumPy arrays have no effect.
     name : str, unused
 
     Returns

@@ -31,8 +31,8 @@ def from_tensor_slices(cls: type[Dataset], tensors: Nest, name: str | None = Non
     Returns
     -------
     Dataset
-        Element ``i`` has the structure of `tensors` and holds row ``i`` of every array: a read-only view, or a scalar
-        if the array is a vector.
+        Element ``i`` has the structure of `tensors` and holds row ``i`` of every array: for NumPy, a read-only view, or
+        a scalar if the array is a vector.
 
     Raises
     ------

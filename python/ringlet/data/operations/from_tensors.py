@@ -24,8 +24,8 @@ def from_tensors(cls: type[Dataset], tensors: Nest, name: str | None = None) -> 
     ----------
     tensors : array, or nest of arrays
         The element. Tuples and dictionaries are its structure; a list is one array. Memory that NumPy can view is
-        shared, not copied, and must not change while the dataset is used. PyTorch tensors and JAX arrays are unchanged.
-        A component may be a dataset, whose spec is a `DatasetSpec`, or None.
+        shared, not copied, and must not change while the dataset is used. PyTorch tensors and JAX arrays yield elements
+        of the same library. A component may be a dataset, whose spec is a `DatasetSpec`, or None.
     name : str, unused
 
     Returns

@@ -52,7 +52,7 @@ def interleave(  # noqa: PLR0917 - the arguments are TensorFlow's
     Raises
     ------
     InvalidArgumentError
-        If `cycle_length`, `block_length` or `num_parallel_calls` is neither positive nor AUTOTUNE, or
+        If `block_length` is not positive, `cycle_length` or `num_parallel_calls` is neither positive nor AUTOTUNE, or
         `num_parallel_calls` is greater than `cycle_length`.
     TypeError
         If `map_func` is not callable; during iteration, if `map_func` does not return a dataset.

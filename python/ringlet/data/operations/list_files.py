@@ -19,7 +19,7 @@ _WILD = re.compile(r"[*?\[\\]")
 def list_files(
     cls: type[Dataset], file_pattern: Any, shuffle: bool | None = None, seed: int | None = None, name: str | None = None
 ) -> Dataset:
-    r"""Create a dataset of the names of all files that match a pattern.
+    r"""Create a dataset of the names of all files and folders that match a pattern.
 
     Parameters
     ----------

@@ -63,7 +63,7 @@ def load(  # noqa: PLR0917 - the arguments are TensorFlow's
     NotFoundError
         If no dataset is saved in the folder.
     InvalidArgumentError
-        If `element_spec` differs from the saved specs, or neither is known.
+        If `element_spec` does not match the saved specs, neither is known, or `compression` is unknown.
     TypeError
         If `reader_func` is not callable, or does not return a dataset.
     DataLossError

@@ -43,7 +43,7 @@ def padded_batch(  # noqa: PLR0917 - the arguments are TensorFlow's
     Returns
     -------
     Dataset
-        Batches are read-only copies.
+        Batches are copies; their NumPy arrays are read-only.
 
     Raises
     ------

@@ -34,8 +34,8 @@ def save(
         The folder, created if necessary. A dataset that is already saved in the folder is replaced once all elements
         are written.
     compression : str, optional
-        ``"GZIP"`` compresses elements; ``"SNAPPY"`` compresses them faster but less. Both use zlib. None and ``"NONE"``
-        do not compress.
+        ``"GZIP"`` compresses elements; ``"SNAPPY"`` compresses them faster but less. Both use zlib. None, ``"NONE"``
+        and ``"AUTO"`` do not compress.
     shard_func : callable, optional
         Takes an element, unpacked into arguments if it is a tuple. Returns the number of the shard of the element. A
         shard is a file. By default, there is one shard.
@@ -48,7 +48,7 @@ def save(
     Raises
     ------
     TypeError
-        If `shard_func` is not callable, or an element holds values other than numbers and text.
+        If `shard_func` is not callable, or an element holds values that cannot be saved, such as structured arrays.
     InvalidArgumentError
         If `shard_func` does not return an integer, or the compression is unknown.
     FailedPreconditionError

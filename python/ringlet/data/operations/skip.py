@@ -22,7 +22,7 @@ def skip(self: Dataset, count: int, name: str | None = None) -> Dataset:
     Parameters
     ----------
     count : int
-        Number of elements to skip; -1, or a number larger than the dataset, skips all elements.
+        Number of elements to skip; a negative number, or one larger than the dataset, skips all elements.
     name : str, unused
 
     Returns

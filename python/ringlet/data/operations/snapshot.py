@@ -188,7 +188,7 @@ class SnapshotElements(Stream):
         }
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot; the stream then saves no elements, because it does not recompute earlier elements."""
+        """Restore a state; if the stream had started, it saves no elements: it does not recompute earlier elements."""
         if state["is_closed"]:
             self.close()
         elif state["loaded"] is not None:

@@ -19,7 +19,7 @@ def take(self: Dataset, count: int, name: str | None = None) -> Dataset:
     Parameters
     ----------
     count : int
-        Number of elements to keep; -1, or a number larger than the dataset, keeps all elements.
+        Number of elements to keep; a negative number, or one larger than the dataset, keeps all elements.
     name : str, unused
 
     Returns

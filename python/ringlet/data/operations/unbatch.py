@@ -27,7 +27,7 @@ def unbatch(self: Dataset, name: str | None = None) -> Dataset:
     Returns
     -------
     Dataset
-        Rows are views of their arrays. The cardinality is known if the specs determine the number of rows.
+        Rows are views of their arrays, or scalars. The cardinality is known if the specs determine the number of rows.
 
     Raises
     ------

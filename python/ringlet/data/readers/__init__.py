@@ -1,1 +1,1 @@
-"""Datasets of files: text, records, tables and arrays, with one format per module."""
+"""Datasets of files: text, records, tables and arrays."""

@@ -66,8 +66,8 @@ def from_csv(
     ImportError
         If pyarrow is not installed: ``pip install 'ringlet[data]'``.
     InvalidArgumentError
-        During iteration, if a column is missing, a line has the wrong number of fields, a value does not have the type
-        of its column, or is missing without a `fill_null`.
+        If an argument is invalid; during iteration, if a column is missing, a line has the wrong number of fields, or a
+        value does not have the type of its column, or is missing without a `fill_null`.
     NotFoundError
         During iteration, if a file does not exist.
 

@@ -65,8 +65,8 @@ class CsvDataset(FileDataset):
     Raises
     ------
     InvalidArgumentError
-        If arguments are inconsistent. During iteration, if a record has the wrong number of fields, or a field is empty
-        or not a number of its dtype; the iterator continues with the next record.
+        If arguments are inconsistent. During iteration, if a record has the wrong number of fields, or a field is not a
+        number of its dtype, or is empty and has no default; the iterator continues with the next record.
     NotFoundError
         During iteration, if a file does not exist.
 
@@ -256,7 +256,7 @@ class CsvFields(ElementTransform):
 
 
 def _number(text: bytes, dtype: np.dtype[Any]) -> Any:
-    """Parse text as a number of a dtype; return None if it is not a number or does not fit."""
+    """Parse text as a number of a dtype; return None if it is not a number, or an integer that does not fit."""
     if b"_" in text:  # a digit separator in Python, but not in CSV files
         return None
     if dtype.kind == "f":

@@ -92,9 +92,10 @@ def make_csv_dataset(  # noqa: PLR0917 - the arguments are TensorFlow's
     Raises
     ------
     ValueError
-        If no file matches, headers differ or name a column twice, or a requested column does not exist.
+        If no file matches, column names are missing, differ or repeat, a requested column does not exist, or dtypes
+        cannot be inferred.
     InvalidArgumentError
-        For other invalid arguments; during iteration, if a record is invalid.
+        For some other invalid arguments; during iteration, if a record is invalid and `ignore_errors` is False.
 
     Examples
     --------

@@ -46,7 +46,7 @@ def from_npy(cls: type[Dataset], filenames: Nest) -> Dataset:
         If a file is not an .npy file, holds Python objects or a scalar, or differs in dtype or row shape from other
         files of its list; if arrays differ in length.
     DataLossError
-        If a file is shorter than its array.
+        If a file is damaged, or shorter than its array.
 
     Notes
     -----

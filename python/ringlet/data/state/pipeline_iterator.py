@@ -71,7 +71,7 @@ class PipelineIterator(Iterator[Nest]):
         Raises
         ------
         TypeError
-            If a buffered element holds values other than numbers and text.
+            If a buffered element holds values that cannot be saved, such as structured arrays.
         NotImplementedError
             If an operation of the dataset cannot be saved.
         FailedPreconditionError

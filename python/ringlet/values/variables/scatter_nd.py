@@ -85,7 +85,7 @@ _ROW_CHANGES = {ND_SCATTERS[f"scatter_nd_{name}"]: SCATTERS[f"scatter_{name}"] f
 
 
 def rows_of(change: Change, slices: IndexedSlices, shape: tuple[int, ...]) -> tuple[Change, IndexedSlices]:
-    """Convert a scatter by 1-tuples to the equivalent scatter of rows; other updates are returned unchanged."""
+    """Convert a scatter by 1-tuples to a scatter of rows; longer tuples raise an error, other updates are unchanged."""
     if change not in _ROW_CHANGES:
         return change, slices
     tuples = checked_tuples(slices.indices, shape)
@@ -137,7 +137,7 @@ class ScatterNdUpdates(ScatterUpdates):
         InvalidArgumentError
             If a tuple is out of range, or the updates do not fit; the variable is unchanged.
         NotImplementedError
-            If the variable has a component for each replica.
+            If the variable has a component for each replica, or is on a parameter server and `depth` is not 1.
         """
         return self._scatter("scatter_nd_add", IndexedSlices(updates, indices))
 
@@ -178,6 +178,8 @@ class ScatterNdUpdates(ScatterUpdates):
             If `sparse_delta` is not an IndexedSlices.
         InvalidArgumentError
             If a row is out of range, or the values do not fit; the variable is unchanged.
+        NotImplementedError
+            As for :meth:`scatter_nd_add`.
         """
         return self._scatter("scatter_nd_update", _in_batches(as_slices(sparse_delta)))
 

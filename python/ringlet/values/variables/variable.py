@@ -194,7 +194,7 @@ class Variable(SparseReader, ScatterNdUpdates, SpecProperties, metaclass=Variabl
 
     @property
     def distribute_strategy(self) -> Any:
-        """The strategy that created the variable, or None."""
+        """The strategy that created the variable, or None; raises RuntimeError if it was deleted."""
         if self._strategy is None:
             return None
         strategy = self._strategy()
@@ -301,7 +301,7 @@ class Variable(SparseReader, ScatterNdUpdates, SpecProperties, metaclass=Variabl
         return as_value(value, spec.dtype, spec.shape, spec.name)
 
     def _new_shape(self, change: Change, value: Any) -> tuple[int, ...] | None:
-        """Return the shape of the new value; None if the shape is static."""
+        """Return the shape of the new value; None if it cannot change."""
         return None if self._spec.is_static or change is not replace else np.shape(value)
 
     def _write_one(self, component: int, change: Change, value: Any) -> Array:
