@@ -49,7 +49,7 @@ class OptionGroup:
         return [*super().__dir__(), *self._SETTINGS]
 
     def merge(self: G, options: G) -> G:
-        """Return new options: the settings of `options`, supplemented by the settings of this object.
+        """Return new options: the settings of `options` that are not defaults, supplemented by those of this object.
 
         Raises
         ------

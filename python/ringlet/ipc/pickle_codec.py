@@ -47,9 +47,9 @@ def pack(value: Any, refer: Callable[[Any], Any] | None = None) -> tuple[bytes, 
     """Encode a value as a header and the buffers of its arrays.
 
     Arrays anywhere in the value, also in objects and in closures of functions, become buffers, without a copy if
-    contiguous; they must not change until they are sent. Arrays of objects are pickled. `refer` is called with other
-    objects, except those of common builtin types: it returns a token to send in place of the object, or None to pickle
-    it.
+    contiguous; they must not change until they are sent. Arrays of objects and of subclasses are pickled. `refer` is
+    called with other objects, except those of common builtin types: it returns a token to send in place of the object,
+    or None to pickle it.
     """
     try:
         return _pack(value, refer)
@@ -182,7 +182,7 @@ def pack_result(has_returned: bool, value: Any) -> list[Any]:
 
 
 def send(descriptor: int, parcel: list[Any]) -> None:
-    """Write a parcel to a pipe; block until all of it is written."""
+    """Write the result of :func:`pack_result` to a pipe; block until all of it is written."""
     for part in parcel:
         view = memoryview(part).cast("B")
         while view:
@@ -190,7 +190,7 @@ def send(descriptor: int, parcel: list[Any]) -> None:
 
 
 class ParcelReader:
-    """Incremental reader of one parcel from a pipe, directly into the memory of its arrays."""
+    """Incremental reader of one result of :func:`pack_result` from a pipe, directly into the memory of its arrays."""
 
     def __init__(self) -> None:
         self._parts = [_new_buffer(_PARCEL.size)]
@@ -208,7 +208,7 @@ class ParcelReader:
         return count > 0
 
     def value(self) -> Any:
-        """Decode the complete parcel. Its arrays use the receive buffers."""
+        """Decode the complete result. Its arrays use the receive buffers."""
         header, *buffers = self._parts[2:]
         return unpack(header, buffers)
 
@@ -290,7 +290,6 @@ def _refusal(what: str, error: Exception) -> Unsendable:
 
 
 def _culprit(call: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]) -> str:
-    """Return the name of the part of a call that cannot be pickled."""
     function, args, kwargs = call
     find = functools.partial(culprit, can_be_sent=_can_be_sent, sends_code=_cloudpickle() is not None)
     names = [*((f"args[{i}]", value) for i, value in enumerate(args)), *((f"{k}=", v) for k, v in kwargs.items())]

@@ -62,7 +62,7 @@ class LocalChannel:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the channel was closed, or the peer has closed its end."""
+        """Whether the channel was closed, or a peer on this machine has closed its end."""
         if self._closed is None:
             poll = select.poll()
             with contextlib.suppress(OSError, ValueError):  # the channel was closed concurrently, or in a forked child
@@ -307,7 +307,7 @@ class FrameReader:
             self._begin, self._end = 0, count
 
     def take(self) -> Frame | None:
-        """Return the next message if it is complete, else None; after a BadFrame the stream is unreadable."""
+        """Return the next message if it is complete, else None; after it raises BadFrame, the stream is unreadable."""
         while True:
             count = min(len(self._want), self._end - self._begin)
             if count:

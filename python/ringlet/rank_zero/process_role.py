@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ProcessRole:
-    """The role of a process among the `count` processes with the same task; the `index` of the chief is 0.
+    """The role of a process: its `index` among the `count` processes of its task type, and whether it is the chief.
 
     `task` is the task type; a chief has the type ``"worker"``. `job` identifies the cluster of a ``TF_CONFIG``; it is
     empty without one, for other task types, and for the workers of a strategy. `host_indices` are the processes known

@@ -146,7 +146,7 @@ def _scatter(at: Callable[[Array, Array, Array], Any]) -> Callable[[Array, Any, 
 
 
 def as_integers(indices: Any) -> Array:
-    """Convert indices to an array of integers."""
+    """Convert indices to an array of integers; raise TypeError unless they are integers."""
     array = as_ndarray(indices)
     if array.size == 0:
         array = array.astype(np.int64)

@@ -75,7 +75,7 @@ def zeros_like_spec(spec: Any) -> Any:
 
 
 def example_rows(example: Nest, count: int) -> Nest:
-    """Return a batch that repeats the first row of an example `count` times; zeros if it has no rows."""
+    """Return a batch that repeats the first row of an example `count` times; zeros or empty text if it has no rows."""
 
     def leaf(array: Any) -> Any:
         if array is None:

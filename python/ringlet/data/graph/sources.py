@@ -34,7 +34,7 @@ class TableSource(Node):
 
     @property
     def example(self) -> Nest:
-        """The first row; zeros if the table has no rows."""
+        """The first row; zeros or empty text if the table has no rows."""
         return self._row(0) if self.rows.length else map_structure(zeros_like_spec, self.element_spec)
 
     def _row(self, number: int) -> Nest:

@@ -69,7 +69,7 @@ def _stack_leaves(leaves: Any, element: Nest, component: int) -> Any:
 
 
 def _kind(leaf: Any) -> tuple[tuple[int, ...], Any]:
-    """Return the shape of a leaf, and its dtype or a marker for it; both must be equal within a batch."""
+    """Return the shape of a leaf, and its dtype or a marker for it, for comparison within a batch."""
     if isinstance(leaf, (np.ndarray, np.generic)):
         dtype = leaf.dtype
         return leaf.shape, dtype.kind if dtype.kind in "US" else dtype

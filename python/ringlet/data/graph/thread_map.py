@@ -119,7 +119,7 @@ class _ThreadPool:
         return [thread.ident for thread in self._threads]
 
     def shut(self, timeout_seconds: float | None) -> None:
-        """Stop the threads after their current calls."""
+        """Stop the threads after their current calls; wait up to `timeout_seconds` for each thread."""
         if os.getpid() != self.process:
             return  # a forked child process has no threads, and its copy of the lock may stay locked
         with self.lock:

@@ -66,7 +66,7 @@ def choose_from_datasets(
 
 
 def nodes_of(datasets: Sequence[Dataset]) -> tuple[Node, ...]:
-    """Return the last node of each dataset; raise an error if elements are known to be incompatible."""
+    """Return the last node of each dataset; raise an error if there is none, or elements are incompatible."""
     found = [node_of(dataset) for dataset in datasets]
     if not found:
         raise ValueError("datasets must not be empty. Pass at least one dataset.")

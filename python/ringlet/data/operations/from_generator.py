@@ -148,7 +148,7 @@ class GeneratorSource(Node):
 
     @property
     def example(self) -> Nest:
-        """The first element, read by a separate iteration; zeros if the generator yields no elements."""
+        """The first element, read by a separate iteration; zeros or empty text if the generator yields no elements."""
         stream = GeneratorElements(self)
         try:
             return next(stream)

@@ -125,7 +125,7 @@ class WindowGroups(ElementTransform):
 
 
 def integer(answer: Any, name: str) -> int:
-    """Convert the result of a user function to a Python integer."""
+    """Convert the result of a user function to a Python integer; raise an error unless it is one integer."""
     array = np.asarray(answer) if kind_of(answer) is None else as_ndarray(answer)
     if array.ndim or array.dtype.kind not in "iu":
         raise InvalidArgumentError(f"{name} must return one integer, such as np.int64(0), got {answer!r}.")

@@ -172,7 +172,7 @@ class SavedShard(Node):
 
     @property
     def example(self) -> Nest:
-        """The first element; zeros if the shard has no elements or cannot be read."""
+        """The first element; zeros or empty text if the shard has no elements or cannot be read."""
         stream = self.open(IterationContext())
         try:
             return next(stream)

@@ -84,7 +84,7 @@ class Unbatch(ElementTransform):
 
     @property
     def example(self) -> Nest:
-        """The first row of the input's example; zeros if the example has no rows."""
+        """The first row of the input's example; zeros or empty text if the example has no rows."""
         return map_structure(_first_row, self.input.example)
 
     @property

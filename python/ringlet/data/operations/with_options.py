@@ -18,7 +18,7 @@ def with_options(self: Dataset, options: Options, name: str | None = None) -> Da
     Parameters
     ----------
     options : Options
-        Options are copied, so later changes have no effect. The new settings override earlier settings.
+        Options are copied, so later changes have no effect. New settings other than defaults override earlier settings.
     name : str, unused
 
     Returns

@@ -141,7 +141,6 @@ class _Turn:
         return self.size > 0
 
     def end(self) -> None:
-        """Close the file."""
         if self._ahead is not None and len(self._ahead):
             with suppress(Exception):
                 self._ahead.take()  # waits for the thread to finish reading

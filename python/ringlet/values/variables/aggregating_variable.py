@@ -17,7 +17,7 @@ from ringlet.values.variables.variable import Variable
 
 
 class AggregatingVariable(Variable):
-    """A variable of CentralStorageStrategy, with one buffer; the updates of replicas are aggregated."""
+    """A variable of CentralStorageStrategy, with one buffer; assignments by replicas are aggregated."""
 
     def _update(self, change: Change, value: Any, read_value: bool) -> Any:
         mode = context.current()

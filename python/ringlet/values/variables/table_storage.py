@@ -95,7 +95,7 @@ class TableStorage:
         return index
 
     def fileno(self) -> int:
-        """Return the file descriptor of the table, to pass to other processes; owned by this object."""
+        """Return the file descriptor of a mapped table, to pass to other processes; owned by this object."""
         descriptor: int = self._table.fileno()
         return descriptor
 

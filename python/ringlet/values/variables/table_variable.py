@@ -44,7 +44,7 @@ class TableVariable(RowReader, Variable):
         return self._storage.server_index
 
     def fileno(self) -> int:
-        """Return the file descriptor of the table, to pass to other processes; owned by the variable."""
+        """Return the file descriptor of a mapped table, to pass to other processes; owned by the variable."""
         return self._storage.fileno()
 
     def _as_operand(self) -> Any:

@@ -33,7 +33,7 @@ def create_plain(strategy: Any, request: VariableRequest) -> Variable:
 
 
 def create_aggregating(strategy: Any, request: VariableRequest) -> Variable:
-    """Create a variable with one buffer that aggregates the updates of replicas; a plain Variable for one replica."""
+    """Create a variable with one buffer that aggregates assignments by replicas; a plain Variable for one replica."""
     kind = AggregatingVariable if strategy.num_replicas_in_sync > 1 else Variable
     variable: Variable = _create_once(request, lambda: _create_single(kind, strategy, request))
     return variable
