@@ -145,7 +145,7 @@ class Table:
 
     @property
     def row_bytes(self) -> int:
-        """Size of one row over all columns."""
+        """Size of one row in bytes, over all columns."""
         return sum(column.row_bytes for column in self.columns)
 
     @property

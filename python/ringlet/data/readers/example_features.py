@@ -189,7 +189,7 @@ def fixed_shape(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def default_of(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Convert a default value to an array of the given shape."""
+    """Convert a default value to a read-only array of the given shape; raise an error if its size differs."""
     given = np.array(value.encode() if isinstance(value, str) else value, dtype)
     if given.size != math.prod(shape):
         raise InvalidArgumentError(
