@@ -1,4 +1,4 @@
-"""Argument codec: pickles each function once, and the arguments of every call."""
+"""Argument codec: pickles functions, which are cached, and the arguments of every call."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Payload:
 
 @dataclass(eq=False)
 class SentFunction:
-    """A function that is sent to each worker once, and afterwards identified by its number.
+    """A pickled function, sent to a worker process at most once, and afterwards identified by its number.
 
     `seconds` is the estimated duration of a call; None if unknown.
     """
@@ -77,7 +77,10 @@ class Functions:
 
 
 def pack_value(value: Any) -> Payload:
-    """Pickle a value for workers, with references in place of variables, strategies and PerWorkerValues."""
+    """Pickle a value for workers; PerWorkerValues, variables on parameter servers and their strategies become tokens.
+
+    A worker converts a token to its own object.
+    """
     variables: dict[int, TableVariable] = {}
     values: list[PerWorkerValues] = []
 

@@ -18,12 +18,13 @@ MOST_QUEUED = 256 * 1024
 
 
 class ClosureQueue:
-    """A thread-safe queue of at most `most_queued` closures.
+    """A thread-safe queue of closures, to which `put` adds only while it holds fewer than `most_queued`.
 
     A closure is queued, then in flight on a worker, then finished, failed, cancelled, or queued again at its former
     position. The first error is kept until `put`, `join` or `is_done` raises it. Before they raise it, these methods
     wait for the closures in flight (workers cancel them if possible), cancel queued closures, and clear the error. The
-    error of `end` is permanent. `on_work` is called with the lock held when closures may be taken or recalled.
+    error of `end` is permanent. `on_work` is called, with the lock held, after a closure is put, and before closures in
+    flight are waited for because of an error.
     """
 
     def __init__(self, on_work: Callable[[], None], most_queued: int = MOST_QUEUED) -> None:
@@ -60,7 +61,7 @@ class ClosureQueue:
             self._on_work()
 
     def join(self) -> None:
-        """Wait until no closure is queued or in flight; raise the first error as soon as it occurs."""
+        """Wait until no closure is queued or in flight, or an error is recorded; raise the error."""
         with self._entrance, self._lock:
             self._wait_until(lambda: self._has_error or self._is_empty)
             self._raise_error()
@@ -80,7 +81,7 @@ class ClosureQueue:
     # --- for the dispatcher -------------------------------------------------------------------------------------------
 
     def take(self, is_wanted: Callable[[Closure], bool], most: int) -> list[Closure]:
-        """Take up to `most` closures, ending before the first that `is_wanted` rejects; they are then in flight."""
+        """Take up to `most` closures, ending before the first that `is_wanted` rejects; none while cancelling."""
         taken: list[Closure] = []
         with self._lock:
             while len(taken) < most and not self.is_cancelling and len(self):
@@ -94,12 +95,12 @@ class ClosureQueue:
         return taken
 
     def finish(self, count: int) -> None:
-        """Record that `count` closures in flight have returned."""
+        """Record that `count` closures are no longer in flight."""
         with self._lock:
             self._land(count)
 
     def fail(self, error: Any) -> None:
-        """Record the error of a closure in flight: an exception, or a RemoteFailure."""
+        """Record that a closure in flight has failed; keep its error, unless an earlier error is kept."""
         with self._lock:
             if self._error is None:
                 self._error = error
@@ -107,7 +108,7 @@ class ClosureQueue:
             self._has_changed.notify_all()
 
     def put_back(self, closures: Iterable[Closure]) -> None:
-        """Queue closures in flight again, at their former positions; after an error, cancel them instead."""
+        """Queue closures in flight again, at their former positions; while cancelling or after `end`, cancel them."""
         with self._lock:
             for closure in closures:
                 if self.is_cancelling or self._final is not None:

@@ -41,5 +41,5 @@ class Closure:
             output._settle(error=error)
 
     def cancel(self) -> None:
-        """Set a `CancelledError` as the error of the RemoteValue."""
+        """Set a `CancelledError` as the error of the RemoteValue, if it still exists."""
         self.fail(CancelledError(CANCELLED))

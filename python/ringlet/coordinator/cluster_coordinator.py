@@ -32,9 +32,9 @@ _claimed: weakref.WeakValueDictionary[int, ClusterCoordinator] = weakref.WeakVal
 class ClusterCoordinator:
     """Runs functions on the workers of a cluster (``tf.distribute.coordinator.ClusterCoordinator``).
 
-    A scheduled function runs on any free worker. When a worker is lost, its functions run on another worker, and the
-    worker is restarted with its datasets; so a function may run more than once. The loss of a parameter server ends the
-    job: every later call raises `PSUnavailableError`.
+    A scheduled function runs on any free worker. When a worker is lost, its functions are queued again, and the worker
+    is restarted with its datasets; so a function may run more than once. The loss of a parameter server ends the job:
+    later calls of `schedule`, `join` and `done` raise `PSUnavailableError`.
 
     Parameters
     ----------
@@ -45,11 +45,13 @@ class ClusterCoordinator:
     ------
     ValueError
         If the strategy is not a ParameterServerStrategy.
+    FailedPreconditionError
+        If the coordinator of another strategy uses the same cluster.
 
     Notes
     -----
-    A function and the objects it refers to are pickled when it is first scheduled, and sent to each worker once: later
-    changes of Python variables have no effect on workers, as in TensorFlow. Arguments are copied at every call.
+    A function and the objects it refers to are pickled when it is first scheduled: later changes of Python variables
+    have no effect on workers, as in TensorFlow. Arguments are copied at every call.
 
     Examples
     --------
@@ -138,9 +140,12 @@ class ClusterCoordinator:
             If `fn` is not callable, or if `fn` or an argument contains an object that cannot be sent; the message names
             the object.
         ValueError
-            If a `RemoteValue` is among the arguments, as in TensorFlow.
+            If a `RemoteValue` is among the arguments, as in TensorFlow, or `PerWorkerValues` of another number of
+            workers.
         PSUnavailableError
             If a parameter server is lost.
+        WorkerLostError
+            If no worker is left.
         FailedPreconditionError
             After `shutdown`.
         Exception
@@ -189,12 +194,13 @@ class ClusterCoordinator:
         Raises
         ------
         Exception
-            The error of a function whose value is fetched. The next `schedule`, `join` or `done` raises it too.
+            The error of a function whose value is fetched. Fetching does not clear it for `schedule`, `join` and
+            `done`.
         """
         return nest.map_structure(_fetched, val) if nest.is_nested(val) else _fetched(val)
 
     def create_per_worker_dataset(self, dataset_fn: Any) -> PerWorkerDataset:
-        """Create a dataset on each worker; the elements are not divided among the workers.
+        """Return a dataset that each worker creates; the elements are not divided among the workers.
 
         Parameters
         ----------
@@ -205,14 +211,13 @@ class ClusterCoordinator:
         Returns
         -------
         PerWorkerDataset
-            ``iter(dataset)`` returns an iterator for each worker, to pass to `schedule`.
+            ``iter(dataset)`` creates the dataset on each worker, and returns an iterator for each worker, to pass to
+            `schedule`. It raises TypeError if `dataset_fn` cannot be sent.
 
         Raises
         ------
         ValueError
             If the result is not iterable, or the function creates variables.
-        TypeError
-            If the argument cannot be sent.
         """
         return PerWorkerDataset(self.strategy, self._create_resources, dataset_fn)
 

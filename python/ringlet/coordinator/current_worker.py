@@ -22,8 +22,8 @@ def experimental_get_current_worker_index() -> int:
     Raises
     ------
     RuntimeError
-        Outside of scheduled functions and dataset functions, and in threads that they start, except for threads of a
-        dataset.
+        Outside of functions that workers run and of dataset functions, and in threads that they start, except for
+        threads of a dataset.
 
     Examples
     --------

@@ -43,7 +43,7 @@ _HANGUP = getattr(select, "POLLRDHUP", 0)  # 0 on systems without POLLRDHUP, whe
 
 
 class Dispatcher:
-    """Serves one coordinator, until it is stopped or a parameter server is lost.
+    """Serves one coordinator, until it is stopped, a parameter server is lost, or no worker is left.
 
     The dispatcher sends `strategy` to each worker. `on_server_lost` takes the index of a lost parameter server and
     returns the error.
@@ -345,7 +345,7 @@ class Dispatcher:
         self._end(error, error)
 
     def _end(self, error: BaseException, error_of_closures: BaseException) -> None:
-        """Disconnect permanently; all waiting threads raise the error."""
+        """Disconnect permanently; the queue then raises `error`, and unfinished closures raise `error_of_closures`."""
         self._queue.end(error, error_of_closures)
         for connection in self.connections:
             self._disconnect(connection)

@@ -1,8 +1,8 @@
 """Protocol between a coordinator and its workers: batches of commands, and batches of replies.
 
 An item has a kind, the number of its subject, content, buffers and descriptors. Workers execute commands in
-order, except RECALL, CANCEL and DESCRIBE, which take effect at once. The answer to RECALL doubles as a heartbeat,
-because it is sent even while a function runs.
+order, except RECALL, CANCEL and DESCRIBE, which they read even while a function runs; so the answer to RECALL doubles
+as a heartbeat.
 
     to a worker                                         from a worker
     DEFINE   function, (its digest, pickle) + buffers   RESULT    call, (seconds, pickle) + buffers
@@ -121,10 +121,7 @@ class Batch:
         buffers: Sequence[Any] = (),
         file: OpenFile | None = None,
     ) -> None:
-        """Add one item.
-
-        `number` and `content` are of builtin types, which pickle fast; a long pickle is the last element of `content`.
-        """
+        """Add one item; a long pickle is its `content`, or the last element of a tuple `content`."""
         self._items.append((int(kind), number, content, len(buffers), int(file is not None)))
         pickled = content[-1] if type(content) is tuple else content
         if type(pickled) is bytes:

@@ -88,14 +88,16 @@ class RemoteValue(OpaqueValue):
         Returns
         -------
         nested structure
-            The function's result, with read-only arrays; the same object at every call.
+            The function's result; arrays are read-only, except for arrays of objects.
 
         Raises
         ------
         CancelledError
-            If the function was not run because another function failed; schedule it again.
+            If the function was cancelled, for example because another function failed; schedule it again.
         NotImplementedError
             If this object was not created by a coordinator.
+        FailedPreconditionError
+            In a forked child, if the value was not ready at the fork.
         Exception
             The function's error. Its cause shows the traceback on the worker.
         """
@@ -105,7 +107,7 @@ class RemoteValue(OpaqueValue):
         return _as_numpy(value)
 
     def get(self) -> Any:
-        """Wait for the value and return it exactly as the function returned it; errors as for :meth:`fetch`."""
+        """Wait for the value and return it without conversion of tensors; errors as for :meth:`fetch`."""
         self._wait()
         content = self._content
         if content is not None:

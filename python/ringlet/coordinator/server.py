@@ -39,7 +39,7 @@ class Server:
     Parameters
     ----------
     server_or_cluster_def : ClusterResolver, ClusterSpec, ServerDef or dict
-        The cluster. A resolver also determines the task.
+        The cluster. A resolver or a ServerDef also determines the task, unless the next arguments do.
     job_name : str, optional
         ``"worker"`` or ``"ps"``. May be left out if the cluster has one job.
     task_index : int, optional
@@ -56,7 +56,7 @@ class Server:
     Raises
     ------
     TypeError
-        If the first argument is not a cluster.
+        If the first argument is not a cluster, `job_name` not a str or `task_index` not an int.
     ValueError
         If the task is ambiguous.
     ClusterConfigError
@@ -151,13 +151,15 @@ class Server:
     def join(self) -> None:
         """Wait until a coordinator in another process has ended.
 
+        Coordinators in this process are also served; after one of them, the wait ends when the time-out expires.
+
         Raises
         ------
         FailedPreconditionError
             If the server was not started, or its task is not served; or if the coordinator refuses the task, because
             the task is registered already or the versions differ.
         DeadlineExceededError
-            If no coordinator has started.
+            If no coordinator has connected within the time-out.
         """
         if self._thread is None:
             from ringlet.cluster.worker_job_key import task_name

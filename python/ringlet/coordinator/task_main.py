@@ -21,8 +21,8 @@ def serve(
 ) -> None:
     """Serve an authenticated coordinator as ``"worker"`` or ``"ps"`` until the peer closes the channel; then close it.
 
-    Threads of one process may serve several tasks. In a cluster of several hosts, `tables` are also served to workers,
-    and `connect_servers` connects a worker to the parameter servers.
+    `tables` are those of a parameter server, by default none yet; `connect_servers` connects a worker to parameter
+    servers on other hosts. Threads of one process may serve several tasks.
     """
     if task_type == "ps":
         serve_tables(tables or TableServer(), channel)

@@ -31,7 +31,7 @@ _STUCK_SECONDS = 0.02
 
 
 class WorkerConnection:
-    """The closures, resources and functions of a worker. Used by the dispatcher's thread only."""
+    """The closures, resources and functions of a worker. Not thread-safe."""
 
     def __init__(self, index: int, queue: ClosureQueue) -> None:
         self.index = index
@@ -76,7 +76,7 @@ class WorkerConnection:
             self._send_make(resource)
 
     def lose(self, error: BaseException) -> list[Closure]:
-        """Record that the process has exited; return the closures in flight, in order."""
+        """Disconnect from a process that is lost; return the closures in flight, in order."""
         return self._drop(error, RemoteValueStatus.ABORTED)
 
     def end(self, error: BaseException) -> list[Closure]:
@@ -192,7 +192,7 @@ class WorkerConnection:
             self._batch.add(Command.RECALL)
 
     def cancel(self) -> None:
-        """Cancel the running closure at its next check for cancellation."""
+        """Cancel the closures in flight, each at its next check for cancellation."""
         if self.channel is not None and self.in_flight and not self._is_cancelled:
             self._is_cancelled = True
             self._batch.add(Command.CANCEL, None, list(self.in_flight))
@@ -262,7 +262,7 @@ class WorkerConnection:
     # --- receiving ----------------------------------------------------------------------------------------------------
 
     def receive(self) -> None:
-        """Process all received replies; called when the channel is ready, which shows that the worker is alive."""
+        """Process all received replies, and record that the worker is alive."""
         channel = self.channel
         self.asked_at = time.monotonic()
         self.num_unanswered = num_finished = 0
@@ -276,7 +276,7 @@ class WorkerConnection:
                 self._queue.finish(num_finished)
 
     def _handle(self, item: Item) -> int:
-        """Process one reply; return the number of finished closures."""
+        """Process one reply; return 1 if it is the result of a closure or its cancellation, otherwise 0."""
         if item.kind == Reply.RETURNED:  # the reply to a heartbeat, which does not show progress
             returned = [self._take_in_flight(number, None) for number in item.content]
             self._queue.put_back(closure for closure in returned if closure is not None)
@@ -333,7 +333,7 @@ class WorkerConnection:
 
     @property
     def name(self) -> str:
-        """Name of the worker in messages."""
+        """Name of the worker in messages; empty while it is disconnected."""
         return "" if self.channel is None else self.channel.peer
 
 
