@@ -34,7 +34,7 @@ _POLL_SECONDS = 0.005
 def write_durably(folder: str, name: str, write: Callable[[str], Any]) -> str:
     """Write a file atomically, with a function that writes to a path; return the file's path once it is on disk.
 
-    The old file stays in place until the new file is complete, also after an OSError, which names the target.
+    The old file stays in place until the new file is complete. Errors of the operating system name the target.
     """
     target = os.path.join(folder, name)
     try:
@@ -183,9 +183,10 @@ _held = _LockedFolders()
 
 @contextmanager
 def locked(folder: str, timeout_seconds: float = _LOCK_SECONDS) -> Iterator[None]:
-    """Hold the lock of a folder, exclusive among threads and processes; raise DeadlineExceededError after the time-out.
+    """Hold the lock of a folder, if it can be locked; raise DeadlineExceededError if it is not free in time.
 
-    The lock is reentrant within a thread, so that a signal handler that saves does not deadlock.
+    The lock excludes other threads and processes. It is reentrant within a thread, so that a signal handler that saves
+    does not deadlock.
     """
     place = os.path.realpath(folder)
     if place in _held.folders:

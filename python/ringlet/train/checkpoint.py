@@ -45,14 +45,16 @@ class Checkpoint(Group):
     Parameters
     ----------
     root : object, optional
-        Saved under the name ``root``; the items of a Checkpoint or a dictionary are saved under their own names.
+        Saved under the name ``root``; the items of a Checkpoint, or of a dictionary whose keys are strings, are saved
+        under their own names.
     **kwargs
         The objects by name.
 
     Raises
     ------
     ValueError
-        If an object has an unsupported type, or its name is an attribute of every Checkpoint.
+        If an object has an unsupported type, or its name is an attribute of every Checkpoint or of another item of
+        `root`.
 
     Examples
     --------
@@ -166,11 +168,11 @@ class Checkpoint(Group):
         Returns
         -------
         str
-            `file_prefix`, for :meth:`read`. The file is on disk.
+            `file_prefix` without the suffix, for :meth:`read`. The file is on disk if this process has written it.
 
         Raises
         ------
-        ValueError
+        ValueError, TypeError
             If an object, or an object nested in it, cannot be saved; the message names the object.
         RuntimeError
             If called inside ``strategy.run``, or if an array was modified during the save.
@@ -182,7 +184,7 @@ class Checkpoint(Group):
         Notes
         -----
         All variables are saved with their values at one instant, without a copy; the program may assign to them during
-        the call. Modifying another array during the save raises an error.
+        the call. Modifying another array during the save may raise an error.
         """
         self._refuse_replicas("saved")
         path = _prefix_of(file_prefix)
@@ -197,18 +199,18 @@ class Checkpoint(Group):
         Parameters
         ----------
         file_prefix : str or path
-            Path without number; the first save to ``runs/ckpt`` writes ``runs/ckpt-1.safetensors``.
+            Path without number; with ``runs/ckpt``, the first save writes ``runs/ckpt-1.safetensors``.
         options : CheckpointOptions, optional
             Selects the process that writes, if there are several.
 
         Returns
         -------
         str
-            Path for :meth:`restore`, such as ``runs/ckpt-1``. The file is on disk.
+            Path for :meth:`restore`, such as ``runs/ckpt-1``. The file is on disk if this process has written it.
 
         Raises
         ------
-        ValueError, RuntimeError, OSError, ModuleNotFoundError
+        ValueError, TypeError, RuntimeError, OSError, ModuleNotFoundError
             As for :meth:`write`.
         """
         prefix = _prefix_of(file_prefix)
@@ -250,7 +252,7 @@ class Checkpoint(Group):
     def read(
         self, save_path: Any, options: CheckpointOptions | None = None, *, strict: bool = False
     ) -> CheckpointLoadStatus:
-        """Restore a file from :meth:`write`, as :meth:`restore` does; the file need not contain ``save_counter``."""
+        """Restore a file from :meth:`write`, as :meth:`restore` does, but without creating `save_counter`."""
         self._refuse_replicas("restored")
         path = _prefix_of(save_path)
         workers = saving_workers(options)
@@ -279,15 +281,15 @@ class Checkpoint(Group):
     ) -> CheckpointLoadStatus:
         """Restore everything from a file that :meth:`save` wrote.
 
-        Objects that are only in the program keep their values; values that are only in the file are restored when an
-        attribute of that name is set. The returned status reports both.
+        Objects that are only in the program keep their values; values that are only in the file are restored when a
+        Checkpoint gets an attribute of that name. The returned status reports both.
 
         Parameters
         ----------
         save_path : str, path or None
             Path from :meth:`save` or :func:`latest_checkpoint`; nothing is restored if it is None.
         options : CheckpointOptions, optional
-            Every process reads. The workers of a strategy restore together, unless `is_chief` is given.
+            Every process reads. The workers of a strategy restore together, unless `is_chief` or `barrier` is given.
         strict : bool
             Whether names that are only in the program or only in the file are an error.
 
@@ -303,13 +305,13 @@ class Checkpoint(Group):
         CheckpointCorruptError
             If the file is damaged; the message names the newest intact checkpoint of the same folder.
         InvalidArgumentError
-            If an object does not match the file, for example in its shape. The message lists every mismatch; nothing is
+            If an object does not match the file, for example in its shape. The message lists the mismatches; nothing is
             changed.
         RuntimeError
             If called inside ``strategy.run``.
         FailedPreconditionError
             If the workers of a strategy read different files at that path. An error of one worker is raised on all
-            workers, which then have not changed any object.
+            workers; an error found in comparing or reading leaves all objects unchanged.
 
         Notes
         -----

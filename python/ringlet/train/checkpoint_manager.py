@@ -43,7 +43,7 @@ class CheckpointManager:
         Number of checkpoints to keep: once a new checkpoint is on disk, the oldest are removed. None keeps all.
     keep_checkpoint_every_n_hours : float, optional
         Keep a checkpoint permanently, instead of removing it, if it is at least this many hours newer than the last
-        checkpoint kept permanently.
+        checkpoint kept permanently or, without one, than the manager.
     checkpoint_name : str
         Prefix of the file names.
     step_counter : Variable, optional
@@ -56,7 +56,7 @@ class CheckpointManager:
         Step of the last checkpoint, for `checkpoint_interval`.
     in_background : bool
         Whether a thread writes the file after `save` has copied the values and returned; variables need no copy. The
-        next call to the manager waits for the file, and raises an error if it could not be written; see :meth:`sync`.
+        next save or restore waits for the file, and raises an error if it could not be written; see :meth:`sync`.
 
     Raises
     ------
@@ -195,12 +195,13 @@ class CheckpointManager:
         Returns
         -------
         str or None
-            Path of the checkpoint; None if `checkpoint_interval` steps have not passed.
+            Path of the checkpoint; None if `checkpoint_interval` steps have not passed, or the step was saved already.
 
         Raises
         ------
-        ValueError, RuntimeError, OSError, ModuleNotFoundError
-            As for :meth:`Checkpoint.write`; no checkpoint was removed.
+        ValueError, TypeError, RuntimeError, OSError, ModuleNotFoundError
+            As for :meth:`Checkpoint.write`; if the file was not written, no checkpoint was removed. Also a TypeError if
+            `checkpoint_number` is not an integer.
         """
         with self._turn if self._is_in_background else contextlib.nullcontext():
             self.sync()
@@ -306,7 +307,8 @@ class CheckpointManager:
     def restore_or_initialize(self) -> str | None:
         """Restore the newest checkpoint; call `init_fn` if there is no checkpoint.
 
-        If the newest checkpoint is damaged, the newest intact checkpoint is restored instead, with a warning.
+        If the newest checkpoint is damaged or missing, the newest intact checkpoint is restored instead, with a
+        warning.
 
         Returns
         -------
@@ -318,7 +320,7 @@ class CheckpointManager:
         CheckpointCorruptError
             If every checkpoint is damaged.
         InvalidArgumentError
-            If an object does not match the file. The message lists every mismatch; nothing is changed.
+            If an object does not match the file. The message lists the mismatches; nothing is changed.
         """
         return self._restore_newest(lambda status: None)
 

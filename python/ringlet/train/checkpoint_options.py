@@ -25,18 +25,20 @@ class CheckpointOptions:
     experimental_enable_async_checkpoint, enable_async : bool
         Ignored: a file is on disk when the call returns. If either argument is true, both attributes are true.
     experimental_write_callbacks : list of callable, optional
-        Called in order once a file is written and before it is recorded as newest; each takes the path or nothing.
+        Called in order by every process; in the process that writes, after the file is written and before it is
+        recorded as newest. Each takes the path or nothing.
     experimental_skip_slot_variables : bool
         Ignored: there are no slot variables.
     experimental_sharding_callback : None
         Must be None: a checkpoint is one file.
     is_chief : bool, optional
         Whether this process writes. If given, this process saves and restores independently of the other workers.
-        Default: ``extended.should_checkpoint`` of the current strategy.
+        By default the strategy decides; without a strategy, this process writes.
     barrier : callable, optional
         A function that takes a name, and returns once all processes have called it with that name, such as
         :meth:`ringlet.collectives.Member.barrier`. The chief calls it after writing; the other processes call it
-        instead of writing. Without a barrier, processes outside a strategy do not wait.
+        instead of writing. With a barrier, the workers of a strategy save and restore independently. Without one,
+        processes outside a strategy do not wait.
 
     Raises
     ------

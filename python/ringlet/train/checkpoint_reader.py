@@ -1,4 +1,4 @@
-"""Checkpoint file reader: every byte is verified against the file's checksums before it is used."""
+"""Checkpoint file reader: verifies the metadata, and each tensor that is read, against the file's checksums."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def open_file(path: str) -> Iterator[CheckpointFile]:
     CheckpointCorruptError
         If it is not a regular file, or its header is damaged.
     InvalidArgumentError
-        If a later version of ringlet wrote it in a different format.
+        If another version of ringlet wrote it in a different format.
     """
     while True:
         descriptor = _opened(path)

@@ -140,8 +140,8 @@ def saved_variable(file: CheckpointFile, node: Node) -> SavedVariable:
 def decode(file: CheckpointFile, node: Node, like: Any = None) -> Any:
     """Return the value of a node without variables and groups, in newly allocated memory.
 
-    The current value, `like`, determines the class of a dataclass, namedtuple or array; a ValueError is raised if it
-    does not fit the node.
+    The current value, `like`, determines the class of a dataclass, namedtuple or array; a ValueError is raised for a
+    dataclass or namedtuple if `like` does not fit the node.
     """
     kind = kind_of_node(node)
     if kind in _LEAVES:

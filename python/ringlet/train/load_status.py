@@ -12,10 +12,9 @@ S = TypeVar("S", bound="CheckpointLoadStatus")
 
 
 class Matches:
-    """Names that a restore matched, and names only in the file; deleting this object logs a warning about the latter.
+    """Names that a restore matched, and names only in the file; unless quiet, its deletion logs a warning about these.
 
-    The status and the deferred attributes refer to this object. It does not refer to them, because a reference cycle
-    would delay its deletion.
+    It refers to no object that refers to it, because a reference cycle would delay its deletion.
     """
 
     def __init__(self, path: str, matched: set[str], unexpected: set[str]) -> None:
@@ -40,8 +39,8 @@ class Matches:
 class CheckpointLoadStatus:
     """Status of a restore, with checks of the match (TensorFlow's class of this name). Returned by ``restore``.
 
-    A value that is only in the file is restored when an attribute of that name is set. Values never restored are logged
-    as a warning once the status and the unset attributes are deleted, unless :meth:`expect_partial` was called.
+    A value that is only in the file is restored when a Checkpoint gets an attribute of that name. Values never restored
+    are logged as a warning once the status and the Checkpoint are deleted, unless :meth:`expect_partial` was called.
 
     Examples
     --------

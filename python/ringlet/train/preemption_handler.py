@@ -56,7 +56,7 @@ class PreemptionCheckpointHandler:
     FailedPreconditionError
         If the cluster has several workers, and this process has not created their strategy.
     ValueError
-        If SIGTERM cannot be handled because this is not the main thread.
+        If this is not the main thread, which handles SIGTERM, and there is no `termination_watcher_fn`.
 
     Notes
     -----
@@ -112,11 +112,11 @@ class PreemptionCheckpointHandler:
 
     @property
     def total_run_calls(self) -> int:
-        """The number of calls to :meth:`run`, including calls before the restored checkpoint."""
+        """The number of calls to :meth:`run` and :meth:`save_checkpoint_if_preempted`, including restored calls."""
         return int(getattr(self._manager.checkpoint, _COUNTER))
 
     def run(self, distributed_train_function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        """Train one step with a function, and return its result; if a termination is due, save and exit instead.
+        """Train one step with a function, and return its result; if a termination is due, first save, and exit.
 
         All workers must make the same calls, outside of ``strategy.run``.
 
@@ -162,7 +162,7 @@ class PreemptionCheckpointHandler:
         self._run_seconds += (seconds - self._run_seconds) / self._num_runs
 
     def _is_termination_due(self) -> bool:
-        """Return whether any worker has to save and exit now; the result is the same on all workers."""
+        """Return whether any worker has to save now; the result is the same on all workers."""
         at = self._notice.at
         is_asked = at is not None
         if at is not None and self._is_in_grace_period:

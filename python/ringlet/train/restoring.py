@@ -1,7 +1,7 @@
 """Restores objects from a checkpoint file: everything is compared and read before anything is changed.
 
-Variables and objects with their own state keep their identity and get new contents. Lists, dictionaries and
-dataclasses get new items. Every other object is replaced in its list, dictionary or checkpoint.
+Variables and objects with their own state keep their identity and get new contents. Lists, dictionaries and mutable
+dataclasses get new items. Every other object is replaced in its list, dictionary, dataclass or checkpoint.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class Restoration:
         return lambda: self._with_children(value, kind, {key: make() for key, make in makers.items()})
 
     def check(self, is_strict: bool) -> None:
-        """Raise an InvalidArgumentError that lists every mismatch, if one was found."""
+        """Raise an InvalidArgumentError that lists the mismatches, if any; if strict, these include unmatched names."""
         if not self.problems and not (is_strict and (self.missing or self.unexpected)):
             return
         lines = [*self.problems, *(f"{name}: is not in the file" for name in self.missing)]

@@ -42,7 +42,7 @@ def resume(
     Raises
     ------
     ValueError
-        If `save_every` is less than 1, or this is not the main thread.
+        If `save_every` is less than 1, or this is not the main thread and there is no `termination_watcher_fn`.
     InvalidArgumentError
         If the newest checkpoint contains none of this program's objects, so that it belongs to another program.
 

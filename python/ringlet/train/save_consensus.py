@@ -1,6 +1,6 @@
 """Agreement among the workers of a strategy during saves and restores: an error on one worker is raised on all.
 
-All workers call these functions together, in the same order.
+All workers call the functions that take `workers` together, in the same order.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def exchange_messages(
     """Exchange JSON messages and bytes among all workers; an error on one worker is raised on all.
 
     `what` is the action, as in "save ckpt-3"; a difference between workers raises CollectiveMismatchError. `error` is
-    raised here once the other workers have received it. The other workers raise an error that names this worker, with a
-    class from `_SAME_CLASS`.
+    raised here once the other workers have received it. The other workers raise an error that names this worker: of the
+    same class if it is a common one, otherwise CollectiveAborted.
     """
     described = message if error is None else {"error": _described(error)}
     head = json.dumps(described).encode("ascii")

@@ -27,8 +27,8 @@ _MOST_BYTES = 64 << 20
 class FolderState:
     """Contents of a state file: the newest checkpoint, and a manager's checkpoints, oldest first.
 
-    Paths are relative to the folder. Times are seconds since the epoch; `timestamps` is empty without a manager;
-    `last_preserved` is the time of the last checkpoint that a manager keeps permanently.
+    Paths are relative to the folder. Times are seconds since the epoch; `timestamps` may be empty; `last_preserved` is
+    the time of the last checkpoint that a manager keeps permanently or, without one, of the manager's creation.
     """
 
     latest: str

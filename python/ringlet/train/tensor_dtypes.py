@@ -69,10 +69,7 @@ def form_of(dtype: np.dtype[Any]) -> Form:
 
 @functools.lru_cache(maxsize=256)
 def form_of_text(text: str) -> Form:
-    """Parse the text of a :class:`Form`; raise ValueError if it is not valid.
-
-    Raises a TypeError for a dtype of ml_dtypes if that package is not installed.
-    """
+    """Parse the text of a :class:`Form`; raise ValueError or TypeError if this machine does not support the dtype."""
     if _ML_TEXT.fullmatch(text):
         form = form_of(as_dtype(text))
     elif _NUMPY_TEXT.fullmatch(text):

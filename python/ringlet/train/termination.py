@@ -190,8 +190,8 @@ os.register_at_fork(before=_logs.prepare_fork, after_in_child=_logs.enter_child)
 def protect_loader_process(worker_id: int = 0) -> None:
     """Ignore SIGTERM in a forked child if its parent also receives SIGTERM, and so needs the child for one more step.
 
-    Processes forked during :func:`~ringlet.train.resume` ignore SIGTERM without this call, unless they replace the
-    handler, as the workers of PyTorch's ``DataLoader`` do: pass this function as ``worker_init_fn`` of the DataLoader.
+    Processes forked during :func:`~ringlet.train.resume` do not need this call, unless they replace the handler, as the
+    workers of PyTorch's ``DataLoader`` do: pass this function as ``worker_init_fn`` of the DataLoader.
     SIGTERM to the child alone has its previous effect.
 
     Parameters
@@ -230,7 +230,8 @@ def _handle_as(previous: Any, number: int) -> None:
 class TerminationNotice:
     """Records in `at` the ``time.monotonic()`` of the first request to terminate this process; None until then.
 
-    While this object exists, SIGTERM sets `at` and does nothing else; afterwards SIGTERM has its previous effect.
+    If created in the main thread, SIGTERM sets `at` and does nothing else until this object is closed or deleted.
+    Afterwards SIGTERM has its previous effect.
     Forked children, such as loader processes, ignore a SIGTERM that this process also receives, for example as part of
     a process group or a Slurm step: they are needed for the last step. SIGTERM to a child alone has its previous
     effect.

@@ -102,12 +102,12 @@ def kind_name(kind: Kind) -> str:
 
 
 def is_state(kind: Kind | None) -> bool:
-    """Return whether objects of a kind keep their identity when restored."""
+    """Return whether objects of a kind are variables, groups, or have methods for their state."""
     return kind in (Kind.VARIABLE, Kind.GROUP, Kind.STATE, Kind.STATE_DICT)
 
 
 def children_of(value: Any, kind: Kind) -> Iterator[tuple[Any, Any]]:
-    """Yield the keys and values in a container; nothing for other objects."""
+    """Yield the keys and values in a container; nothing for sets and other objects."""
     if kind is Kind.GROUP:
         yield from value._children().items()
     elif kind is Kind.DICT:
@@ -121,7 +121,7 @@ def children_of(value: Any, kind: Kind) -> Iterator[tuple[Any, Any]]:
 
 
 def holds_state(value: Any) -> bool:
-    """Return whether an object keeps its identity, or contains an object that does."""
+    """Return whether an object is or contains a variable, a group, or an object with methods for its state."""
     seen: set[int] = set()  # a container may be reachable by several paths
     waiting = [value]
     while waiting:
