@@ -82,7 +82,7 @@ VARIABLES = (
 class Placement(NamedTuple):
     """The rank of a process and the number of processes.
 
-    `source` names the variables that were used, with their values; it is empty if no such variables are set.
+    `source` names the variables that were used, with their values; it is empty if none were used.
     `local_rank` is the rank among the `local_size` processes on this machine. `note` describes variables that imply a
     job but give no valid rank, or that override the variables of another launcher. `is_impossible` is true if no
     process can have this rank. If the source is ``TF_CONFIG``, only `source`, `job_id` and `config` are set.

@@ -38,7 +38,7 @@ def _is_localhost(host: str) -> bool:
 
 
 def foreign_addresses(addresses: Sequence[str], own: str) -> list[str]:
-    """Return the addresses that belong to other machines; `own` is an address of this machine."""
+    """Return the addresses whose hosts are other machines or unknown; `own` is an address of this machine."""
     known = {host_of(own): True}
     for address in addresses:
         host = host_of(address)

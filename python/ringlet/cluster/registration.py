@@ -59,7 +59,7 @@ class ServersJob(ClusterJob):
 
     @classmethod
     def of(cls, spec: ClusterSpec, job_id: str) -> ServersJob:
-        """Return the job of a cluster; jobs with equal identifiers and equal addresses of tasks are equal."""
+        """Return the job of a cluster; jobs with equal `job_id` and equal addresses of tasks are equal."""
         tasks = tuple((job, index) for job in ("worker", "ps") for index in spec.task_indices(job))
         known = [(*task, canonical_address(spec.task_address(*task))) for task in tasks]
         return cls(f"servers {json.dumps(known)}", job_id, 1 + len(tasks), tasks)

@@ -278,7 +278,7 @@ class RemoteTasks:
         return self._links[task_type, task_id][1]
 
     def stop(self, timeout_seconds: float = 2.0) -> None:
-        """Close all channels, which ends the tasks."""
+        """Close all channels, which ends the tasks if this process is their coordinator."""
         self._close()
 
     def _connect(self, tasks: Sequence[Task], waits_for_another: bool = False) -> None:

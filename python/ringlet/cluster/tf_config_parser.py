@@ -55,7 +55,7 @@ class TFConfig:
 
     @functools.cached_property
     def cluster_spec(self) -> ClusterSpec:
-        """The cluster; empty if the text has no cluster."""
+        """The cluster; empty if the text has neither a cluster nor unknown keys, which raise an error."""
         if "cluster" not in self._whole:
             self._check_spelling("cluster", [], self._whole, _KEYS)
             if unknown := sorted(self._whole.keys() - _KEYS):

@@ -56,7 +56,7 @@ class WorkersJob(ClusterJob):
         return listed([self.tasks[worker] for worker in sorted({rank // each for rank in ranks})])
 
     def size_text(self, num_ranks: int) -> str:
-        """Return the number of workers as text for messages of the job in which each worker is one rank."""
+        """Return text for `num_ranks` workers, each of which is one rank."""
         return f"a cluster of {num_ranks} workers"
 
     def __str__(self) -> str:

@@ -47,7 +47,7 @@ class KubernetesClusterResolver(AddressResolver):
     ImportError
         If `override_client` is not given and the package ``kubernetes`` is not installed.
     ValueError
-        If `executable_location` is not a KubernetesExecutableLocation.
+        If `override_client` is not given and `executable_location` is not a KubernetesExecutableLocation.
 
     Examples
     --------
