@@ -485,7 +485,7 @@ def _converted(values: list[Any], dtype: Any = None) -> list[Any]:
 
 
 def _converted_list(values: Any) -> list[Any]:
-    """Convert a list to the dtype of its first tensor or array; without one, to a float dtype if it has a float."""
+    """Convert a list to the dtype of its first tensor or array; without one, to that of its value of widest kind."""
     dtypes = [as_array(value).dtype for value in values if not isinstance(value, ShardedArray)]
     return _converted(list(values), max(dtypes, key=lambda dtype: "biufc".find(dtype.kind), default=None))
 

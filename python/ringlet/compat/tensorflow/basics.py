@@ -28,7 +28,8 @@ def constant(value: Any, dtype: Any = None, shape: Sequence[int] | None = None, 
     Parameters
     ----------
     value : array-like
-        Python floats become float32, ints become int32, and text becomes bytes; arrays keep their dtype.
+        Python floats become float32, ints become int32 (int64 if too large), and text becomes bytes; arrays keep their
+        dtype.
     dtype : dtype-like, optional
     shape : sequence of int, optional
         Shape of the tensor: a single number is repeated, other values are reshaped.
@@ -43,7 +44,7 @@ def constant(value: Any, dtype: Any = None, shape: Sequence[int] | None = None, 
     TypeError
         If a number does not fit `dtype`, a tensor has a different dtype, or `shape` a different number of elements.
     ValueError
-        If the value cannot be converted.
+        If the value cannot be converted, or `shape` has a negative size.
 
     Examples
     --------
@@ -125,7 +126,7 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
 
 
 def cast(x: Any, dtype: Any, name: str | None = None) -> Tensor:
-    """Return a value converted to another dtype, as by ``ndarray.astype``.
+    """Return a value converted to another dtype, as by ``ndarray.astype``; negative floats wrap in unsigned integers.
 
     Parameters
     ----------
@@ -183,7 +184,7 @@ def identity(input: Any, name: str | None = None) -> Tensor:
 
 
 def is_tensor(x: Any) -> bool:
-    """Return whether a value is a tensor or a variable.
+    """Return whether a value is a tensor, a sharded array or a variable.
 
     Parameters
     ----------

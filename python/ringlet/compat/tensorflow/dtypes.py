@@ -35,7 +35,7 @@ def as_dtype(type_value: Any) -> np.dtype[Any]:
     Raises
     ------
     TypeError
-        If `type_value` is not a dtype of TensorFlow, or is `int`, which is ambiguous.
+        If `type_value` is not a dtype, or is `int`, `str` or `bytes`.
 
     Examples
     --------

@@ -24,7 +24,7 @@ _VALUES = (np.ndarray, np.generic, bool, int, float, complex, str, bytes)
 def as_tensors(element: Any) -> Any:
     """Convert the arrays, numbers and strings in a nest and in its distributed values to tensors.
 
-    Read-only arrays are not copied. Datasets in the nest, such as windows, become datasets of tensors.
+    Read-only arrays of numbers are not copied. Datasets in the nest, such as windows, become datasets of tensors.
     """
     return _tensor(element) if isinstance(element, _VALUES) else map_until(_tensor, element, _is_written_out)
 

@@ -53,10 +53,7 @@ def _with_tensors(distributed: Any) -> Any:
 
 
 class AliasType(type):
-    """Metaclass of strategies: an instance of ringlet's base class counts as an instance of the derived class.
-
-    ``isinstance`` therefore gives the same result for both names of a strategy.
-    """
+    """Metaclass of a class derived from ringlet's: an instance of ringlet's class counts as an instance of both."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         original = vars(cls).get("_stands_for")
@@ -68,7 +65,7 @@ class TensorCalls(Strategy):
 
     @with_usage("strategy.reduce('SUM', value, axis=None)")
     def reduce(self, reduce_op: Any, value: Any, axis: Any) -> Any:
-        """Combine the components of a value into tensors; see :meth:`ringlet.Strategy.reduce`."""
+        """Combine the components of a value; arrays in the result are tensors; see :meth:`ringlet.Strategy.reduce`."""
         result = _results(super().reduce(reduce_op, _components(value), axis))
         # As in TensorFlow, the mean of a number is the number itself, but its sum on a mirrored strategy is a tensor.
         if parse_reduce_op(reduce_op) is ReduceOp.SUM and isinstance(self.extended, mirrored_strategy.MirroredExtended):
@@ -170,7 +167,7 @@ class MultiWorkerMirroredStrategy(TensorCalls, multi_worker_strategy.MultiWorker
 
 
 class MultiWorkerMirroredStrategyExperimental(MultiWorkerMirroredStrategy):
-    """``tf.distribute.experimental.MultiWorkerMirroredStrategy``: the same strategy with reordered arguments.
+    """``tf.distribute.experimental.MultiWorkerMirroredStrategy``: the same strategy with other arguments.
 
     Parameters
     ----------
@@ -300,7 +297,7 @@ def _combined_as_tensor(leaf: Any) -> Any:
 
 
 def get_replica_context() -> replica_context.ReplicaContext | None:
-    """Return the current replica context, whose methods return tensors; see :func:`ringlet.get_replica_context`.
+    """Return the replica context, whose methods return tensors, or None; see :func:`ringlet.get_replica_context`.
 
     Examples
     --------

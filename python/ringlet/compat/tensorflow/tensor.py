@@ -135,8 +135,8 @@ class Tensor(np.ndarray[Any, Any]):
     """An immutable array with a method ``.numpy()`` (``tf.Tensor``). Created by ``tf.constant``.
 
     A tensor is a NumPy array: NumPy's functions accept and return tensors, and ``np.asarray(tensor)`` returns the plain
-    array without a copy. As in TensorFlow, operators keep the dtype of the tensor: they convert numbers, lists and
-    arrays to it, but do not combine tensors of different dtypes.
+    array without a copy. As in TensorFlow, operators convert numbers, lists and arrays to the dtype of the tensor, but
+    do not combine tensors of different dtypes.
 
     Examples
     --------

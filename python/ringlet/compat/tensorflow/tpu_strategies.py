@@ -87,7 +87,7 @@ class TPUStrategyV1(StrategyV1, TensorCalls, tpu_strategy.TPUStrategyBase):
 
     @property
     def steps_per_run(self) -> int:
-        """Number of steps per call, as in ``extended.steps_per_run``."""
+        """The argument `steps_per_run`, or 1; equal to ``extended.steps_per_run``."""
         return self._extended.steps_per_run
 
 

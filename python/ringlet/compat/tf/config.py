@@ -90,7 +90,7 @@ def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice
 
 
 def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
-    """Return the devices that run replicas; after this call, their number is fixed.
+    """Return the devices that run replicas; after a call that includes CPUs, their number is fixed.
 
     Parameters
     ----------

@@ -118,7 +118,7 @@ def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> A
     Raises
     ------
     ValueError
-        If the structures differ, or no structure is given.
+        If the structures differ, no structure is given, or a keyword is unknown.
     TypeError
         If `func` is not callable.
 
