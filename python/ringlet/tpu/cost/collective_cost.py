@@ -135,7 +135,7 @@ def collective_cost(
     target: int = 1,
     **speeds: Any,
 ) -> CollectiveCost:
-    """Predict the duration of a collective; called by :meth:`DeviceAssignment.cost`.
+    """Predict the duration of a collective, as :meth:`DeviceAssignment.cost` does.
 
     Parameters
     ----------
@@ -159,6 +159,8 @@ def collective_cost(
     ------
     ValueError
         If an argument is invalid, or the algorithm does not apply to these groups.
+    TypeError
+        If a keyword is unknown, or a number has a wrong type.
 
     Examples
     --------

@@ -74,7 +74,7 @@ class Box:
 
 
 def box_of(groups: IntArray, coordinates: IntArray, network: Network) -> Box | None:
-    """Return groups [group, member] as boxes of equal size, or None if one of them is not a box."""
+    """Return groups [group, member] as boxes of equal size, or None if they are not."""
     count, size = groups.shape
     where = coordinates[groups]  # dimensions: group, member, axis
     ordered = np.sort(where, axis=1)

@@ -127,9 +127,10 @@ class CollectiveCost(_Loaded):
         Latency of hops, and transfer time by the limiting resource: links between chips, the link between the two
         devices of a chip, the path from chips to their hosts, the network between slices.
     lower_bound_seconds : float
-        Lower bound on the time of any algorithm, from the bytes that each chip must send over its links.
+        Lower bound on the time of any algorithm, from the bytes that each chip must send over its links; over several
+        slices, plus the time of the exchange between them.
     times : mapping of str to float
-        Seconds of every applicable algorithm, the fastest first.
+        Seconds of every applicable algorithm, the fastest first; of the requested algorithm only, if one was given.
     link_bytes, link_seconds : ndarray of float64, shape (links,)
         Bytes and busy time of each directed link, in the order of ``Topology.links()``; read-only.
     assignment : DeviceAssignment or Topology
@@ -166,7 +167,7 @@ class CollectiveCost(_Loaded):
 
     @property
     def bytes_per_second(self) -> float:
-        """Bytes of the full array per second, as reported by benchmarks; infinite for a group of one."""
+        """Bytes of the full array per second, as reported by benchmarks; infinite if the time is 0."""
         return self.nbytes / self.seconds if self.seconds else float("inf")
 
     def __repr__(self) -> str:

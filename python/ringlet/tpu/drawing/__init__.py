@@ -1,8 +1,9 @@
 """Drawings of TPU slices: as SVG, as HTML for notebooks, with matplotlib, and as text.
 
 One panel per z coordinate shows its chips, hosts as outlines, replicas in colour, rings as paths or link loads, and
-missing devices. Equal inputs give identical output. In large slices, labels are omitted, then paths and links, and
-beyond 20,000 chips a part of the slice, so that a drawing is smaller than a megabyte. The legend lists omissions.
+missing devices. Equal inputs give identical output. In large slices, labels are omitted, then links, then paths, and
+beyond 20,000 chips a part of the slice, so that a drawing is smaller than a megabyte. The legend lists omitted paths
+and chips.
 
 SVG and text need no other library.
 """
@@ -43,15 +44,16 @@ def svg(
     drawn : Topology, DeviceAssignment, CollectiveCost or StepCost
         A cost is drawn with the loads of its links.
     loads : array_like, optional
-        Bytes over each directed link, in the order of ``topology.links()``: links with more bytes are wider and darker,
-        in five classes. Default: the loads of a cost.
+        Bytes over each directed link, in the order of ``topology.links()``: links with more bytes are wider and have
+        more contrast, in five classes; between small chips, the chips are coloured instead. Default: the loads of a
+        cost.
     rings : {"auto", "cores", "replicas", "none"}
         Rings drawn as paths: over the cores of each replica, or over the first core of all replicas. "auto" means
         "none" if there are loads, else "replicas" if replicas have one core, else "cores".
     slices : iterable of int, optional
         The z coordinates of the slices to draw, in this order. Default: all.
     width : int, default 960
-        Width in pixels.
+        Maximum width in pixels, exceeded only if the smallest chips or a line of text do not fit.
 
     Returns
     -------
@@ -61,8 +63,8 @@ def svg(
     Raises
     ------
     ValueError
-        If the number of loads differs from the number of links, a slice or ring kind does not exist, or `width` is
-        below 200.
+        If the number of loads differs from the number of links, a load is negative or not finite, a slice or ring kind
+        does not exist, or `width` is below 200.
 
     Examples
     --------
@@ -150,8 +152,9 @@ def text(
     Parameters
     ----------
     drawn, loads, rings, slices
-        As for :func:`svg`; loads become digits. To avoid more than 60 lines, chips are drawn closer together, then as
-        one character, and finally slices are omitted unless `slices` names them.
+        As for :func:`svg`; loads become digits. To avoid more than 60 lines, chips are drawn closer together, then
+        cores as one character each, and finally slices are omitted unless `slices` names them. Columns and rows that
+        do not fit are omitted.
     width : int, default 80
         Maximum number of characters per line.
 

@@ -92,7 +92,7 @@ def _cross(left: float, top: float, width: float, height: float | None = None) -
 
 
 def draw_hosts(subject: Subject, layout: Layout) -> Iterator[Item]:
-    """Draw an outline around the chips of each host, or around each chip if they do not form a rectangle."""
+    """Draw an outline around the chips of each host, or each chip if they form no rectangle; none in narrow gaps."""
     if layout.gap < 2:
         return
     off = layout.gap / 2 - 0.5 if layout.gap < 5 else layout.gap / 2 - 1
@@ -153,7 +153,7 @@ def stub(
 
 
 def node(subject: Subject, layout: Layout, core: Place, panel: int) -> tuple[float, float]:
-    """Return the point at which paths touch a core; the label in the upper left corner does not cover it.
+    """Return the point at which paths touch a core: its middle in small chips, otherwise beside or below its label.
 
     The points of a chip's cores differ in height, so that paths along x over different cores do not coincide.
     """
@@ -193,7 +193,7 @@ def draw_labels(subject: Subject, layout: Layout) -> Iterator[Item]:
 
 
 def label_boxes(subject: Subject, layout: Layout, panel: int) -> NDArray[np.float64]:
-    """Return the left, top, right and bottom edges of the labels of one panel, which paths avoid."""
+    """Return the left, top, right and bottom edges of the labels that paths avoid in one panel; none in small chips."""
     size, part = label_size(subject, layout), layout.size / subject.cores
     boxes = [
         (

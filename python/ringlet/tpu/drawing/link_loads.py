@@ -1,4 +1,4 @@
-"""Drawing of link loads: lines, wider and darker with more bytes, or chip colours if space is short."""
+"""Drawing of link loads: lines, wider with more bytes, or chip colours if space is short."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Positions of chips: one panel per z coordinate, in rows, with the largest chips that fit the width."""
+"""Positions of chips: one panel per z coordinate, in rows, with the largest chips that fit the width and height."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Drawing of rings as paths over the chips that they visit.
 
-Hops over one link are lines between chips. A hop along z is a short stroke with a disc at both of its chips: to the
-upper right towards z + 1, to the lower left towards z - 1. A hop over several links is dashed: an arc, lines that end
-at the panel's edges if it wraps, or strokes as along z if the chips differ in z.
+Hops over one link are lines between chips, or lines from both chips outwards if the link wraps. A hop along z is a
+short stroke with a disc at both of its chips: to the upper right towards z + 1, to the lower left towards z - 1. A hop
+over several links is dashed: an arc, lines that end at the panel's edges if it wraps, or strokes as along z if the
+chips differ in z.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class Subject:
     """A slice, and the replicas on it; arrays by mesh coordinate have -1 at positions without a device or replica.
 
     `periods` has for each wrapped axis the steps along x, y and z that lead back to the same chip; without a twist,
-    along that axis only. `unit` is the noun for a device, chip or core.
+    along that axis only. `unit` is the noun for a device: "chip" or "core".
     """
 
     title: str
