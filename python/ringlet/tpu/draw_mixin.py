@@ -14,11 +14,11 @@ class Drawable:
 
         Parameters
         ----------
-        file : text file or str, optional
+        file : text file, str or path, optional
             A name that ends in ``.svg``, or in ``.png`` with matplotlib: the picture is written to that file instead.
         **options
             As for ``ringlet.tpu.drawing.draw``: ``loads``, ``rings`` (of an assignment), ``slices``, ``width``,
-            ``color``.
+            ``color`` (not for a picture).
 
         Raises
         ------

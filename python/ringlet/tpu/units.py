@@ -15,7 +15,8 @@ _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 def parse_bytes(text: str) -> int:
     """Parse a size such as ``1GiB``, ``1.5 MB`` or ``4096`` (bytes); raise ValueError for other text.
 
-    B, KiB, MiB, GiB, TiB, PiB are powers of 1024; kB, MB, GB, TB, PB of 1000; letter case is ignored.
+    B, KiB, MiB, GiB, TiB, PiB are powers of 1024; kB, MB, GB, TB, PB of 1000; letter case is ignored. A size
+    of less than a byte, or not of whole bytes, raises ValueError too.
     """
     match = _SIZE.fullmatch(text)
     if match is None:

@@ -145,7 +145,7 @@ class DeviceAssignment(Drawable):
             Rings require replicas of whole chips, without stride, that fill the slice.
         objective : str or callable, optional
             Search for an assignment of lower modelled cost, never worse than the default: ``"ring"``, ``"halo"``,
-            or a function. See ``ringlet.tpu.assignment.order_search``.
+            a function of the assignment, or an object such as a `HaloObjective`.
 
         Returns
         -------
@@ -156,6 +156,8 @@ class DeviceAssignment(Drawable):
         ValueError
             If the shapes are not four positive numbers or exceed the mesh, if the replicas do not fit, or if rings are
             requested but not possible.
+        TypeError
+            If `num_replicas` is not an integer, or `objective` is of another type.
 
         Examples
         --------

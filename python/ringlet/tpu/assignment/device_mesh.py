@@ -69,7 +69,7 @@ def create_device_mesh(
         If the product of the lengths is not the number of devices, if the devices do not fill a box or the chips have
         an unsupported number of devices, or if no contiguous mesh of these shapes is known.
     NotImplementedError
-        If no physical axes match a logical axis and splitting is not allowed.
+        If no physical axes match a logical axis or, if splitting is allowed, no parts of physical axes do.
 
     References
     ----------

@@ -65,8 +65,8 @@ class Objective(Protocol):
 class RingObjective:
     """Objective for rings over the replicas of each logical core, and over the logical cores of each replica.
 
-    Rings are rated both closed and as open lines, by the messages on the busiest link and the hops between the most
-    distant neighbours. The search minimizes the time of an all-reduce of 64 MiB.
+    Rings are rated both closed and as open lines, by the busy times of the busiest links between and within chips, and
+    the hops between the most distant neighbours. The search minimizes the time of an all-reduce of 64 MiB.
 
     Examples
     --------

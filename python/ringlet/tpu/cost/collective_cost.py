@@ -38,7 +38,7 @@ class Collective:
         ``"broadcast"`` or ``"point_to_point"``.
     nbytes : float
         Bytes of the full array: the result of an all-gather, the input of a reduce-scatter, each copy of an all-reduce,
-        or all shards of a group together in an all-to-all or a collective-permute.
+        all shards of a group together in an all-to-all or a collective-permute, or the array that is sent.
     axis : {"replica", "core", "all"}
         Groups: the replicas of each logical core, the logical cores of each replica, or all devices.
     groups : sequence of sequence of int, optional
@@ -354,7 +354,7 @@ def _sent_by_chips(chips: IntArray, nbytes: float, num_chips: int) -> FloatArray
 
 
 def _sent_to_others(chips: IntArray, nbytes: float, num_chips: int) -> FloatArray:
-    """Return ``V/N^2`` for every pair of members on different chips, summed by sender."""
+    """Return ``V/N^2`` for every pair of members on different chips, summed by the sender's chip."""
     count, size = chips.shape
     group = np.arange(count)[:, None] * num_chips
     _, inverse, members = np.unique((chips + group).ravel(), return_inverse=True, return_counts=True)

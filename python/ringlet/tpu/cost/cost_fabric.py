@@ -39,7 +39,7 @@ class FabricOptions:
         Bandwidth between the two devices of a chip, one way, in bytes per second; default: the generation's, or
         unlimited.
     host_bandwidth : float, optional
-        Bandwidth from each host into the data-centre network, one way, in bytes per second.
+        Bandwidth from each host into the data-centre network, one way, in bytes per second; default: the generation's.
     twisted : bool, optional
         Whether wrap links are shifted; default: the topology's.
     """

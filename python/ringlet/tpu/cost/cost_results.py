@@ -192,13 +192,13 @@ class StepCost(_Loaded):
     seconds : float
         Total: the longer of computation and communication if overlapped, else their sum.
     compute_seconds, memory_seconds : float
-        Time of the step's operations at the chip's peak, and of its bytes at the memory bandwidth; computation takes
-        the longer of the two (the roofline).
+        Time of a device's operations at its peak, and of its bytes at its memory bandwidth; computation takes the
+        longer of the two (the roofline).
     communication_seconds : float
         Time of all collectives.
     ici_seconds, core_link_seconds, pcie_seconds, dcn_seconds, latency_seconds : float
         Parts of `communication_seconds`, as in :class:`CollectiveCost`; for concurrent collectives, the largest
-        value of each part.
+        value of each part, or the time of all their bytes on the busiest resource if that is longer.
     is_overlapped : bool
     collectives : tuple of CollectiveCost
         The collectives, each with its cost when run alone.

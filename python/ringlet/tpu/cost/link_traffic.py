@@ -1,7 +1,7 @@
 """Bytes on every link of a torus or mesh: messages are routed and their bytes added up.
 
 A message is routed axis by axis (*dimension order*), the shorter way round on a ring, and half each way if both ways
-are equally long. In a twisted torus it takes the shortest path; equally short paths share the message.
+are equally long. In a twisted torus it takes the shortest path; equally short paths, at most eight, share the message.
 
 Loads are arrays ``[axis, direction, chip]``: bytes that leave `chip` along `axis` (0, 1, 2 for x, y, z), up (0) or
 down (1). Chips are numbered in row-major order. Every axis consists of *lines* of successive chips. If the axis wraps,
@@ -214,7 +214,7 @@ def _add_runs(
 
 @lru_cache(maxsize=4)
 def _twisted_moves(shape: Shape, twist: Twist | None) -> tuple[IntArray, FloatArray]:
-    """Return all shortest moves [difference, path, axis] between chips of a twisted torus and their shares.
+    """Return the shortest moves [difference, path, axis] between chips of a twisted torus, at most 8, and their shares.
 
     Going up once round axis ``a`` shifts by ``twist[a]`` along the other axes, so moving by ``shape[a]`` along ``a``
     and by ``-twist[a]`` along the other axes returns to the start: these three moves span a lattice, and the shortest

@@ -62,6 +62,8 @@ def simulate(
     ------
     ValueError
         If an argument is invalid, or a speed is unknown.
+    TypeError
+        If a keyword is unknown, or `collectives` contains other objects.
 
     Examples
     --------

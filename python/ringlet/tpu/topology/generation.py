@@ -65,7 +65,7 @@ class Generation:
     max_cubes : int
         Maximum number of cubes of 4x4x4 chips in a slice; 0 without cubes.
     any_order : bool
-        Whether a slice may be longer along x or y than along z.
+        Whether the lengths of a slice along x, y and z need not ascend.
     wrap_rule : str
         Condition for an axis to wrap: ``"pod"`` if it spans the pod, ``"cubes"`` if the slice is whole cubes,
         ``"sixteen"`` if it has 16 chips.

@@ -39,7 +39,8 @@ def environment(
     Raises
     ------
     ValueError
-        If the processes cannot share the chips of each host evenly; the message lists the valid numbers.
+        If the processes cannot share the chips of each host evenly (the message lists the valid numbers), the number of
+        host names is wrong, or there are no slices of this generation and shape.
 
     Examples
     --------

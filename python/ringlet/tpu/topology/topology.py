@@ -28,7 +28,8 @@ class Topology(Drawable):
     """The mesh of cores of a TPU slice, and the task and device of each core.
 
     A *core* has coordinates x, y, z and its number on the chip. A *device* is the unit that frameworks show: one core,
-    or both cores of a chip combined (*megacore*). A *task* is a process, usually one per host. Arrays are read-only.
+    or both cores of a chip combined (*megacore*). A *task* is a process, usually one per host. The arrays `mesh_shape`,
+    `device_coordinates` and `hosts` are read-only.
 
     Parameters
     ----------
@@ -57,7 +58,10 @@ class Topology(Drawable):
     Raises
     ------
     ValueError
-        If the bytes are not a valid message, or an argument has the wrong shape.
+        If the bytes are not a valid message, an argument has the wrong shape, the mesh is too large, the generation is
+        unknown, or the slice cannot be twisted.
+    TypeError
+        If neither `serialized`, which must be bytes, nor both `mesh_shape` and `device_coordinates` are given.
     CoordinateError
         If a coordinate is outside the mesh, or is assigned to two devices. The error is a ``ValueError``
         and an ``IndexError``.
@@ -179,7 +183,7 @@ class Topology(Drawable):
         Raises
         ------
         ValueError
-            If no variable describes the slice, or two contradict each other; the message names both.
+            If no variable describes the slice, one is invalid, or two contradict each other; the message names them.
 
         Examples
         --------

@@ -108,7 +108,7 @@ class TPUEnvironment:
     chips_per_process : tuple of int
         Chips along x, y and z of one process.
     processes_per_chip : int
-        1, or 2 if each device of a chip has its own process.
+        Number of processes that share a chip, usually 1.
     visible_chips : tuple of int or None
         Chips that this process opens, numbered within its host.
     worker_id, task_id : int or None
