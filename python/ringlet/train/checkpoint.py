@@ -163,7 +163,7 @@ class Checkpoint(Group):
         file_prefix : str or path
             Path of the file without the suffix ``.safetensors``. Its folder is created if it is missing.
         options : CheckpointOptions, optional
-            Selects the process that writes, if there are several.
+            The process that writes, if there are several, a barrier, and callbacks.
 
         Returns
         -------
@@ -201,7 +201,7 @@ class Checkpoint(Group):
         file_prefix : str or path
             Path without number; with ``runs/ckpt``, the first save writes ``runs/ckpt-1.safetensors``.
         options : CheckpointOptions, optional
-            Selects the process that writes, if there are several.
+            The process that writes, if there are several, a barrier, and callbacks.
 
         Returns
         -------

@@ -190,7 +190,7 @@ class CheckpointManager:
         check_interval : bool
             Whether `checkpoint_interval` applies. With an interval, a step is saved only once in either case.
         options : CheckpointOptions, optional
-            Selects the process that writes, if there are several.
+            The process that writes, if there are several, a barrier, and callbacks.
 
         Returns
         -------

@@ -37,7 +37,7 @@ class CheckpointOptions:
     barrier : callable, optional
         A function that takes a name, and returns once all processes have called it with that name, such as
         :meth:`ringlet.collectives.Member.barrier`. The chief calls it after writing; the other processes call it
-        instead of writing. With a barrier, the workers of a strategy save and restore independently. Without one,
+        instead of writing. With a barrier, the workers of a strategy exchange neither state nor errors. Without one,
         processes outside a strategy do not wait.
 
     Raises

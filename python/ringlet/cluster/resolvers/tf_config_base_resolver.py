@@ -46,8 +46,7 @@ class TFConfigBaseResolver(ClusterResolver):
         self._environ = environ
 
     @abc.abstractmethod
-    def _config(self) -> TFConfig:
-        """Read the configuration."""
+    def _config(self) -> TFConfig: ...
 
     def cluster_spec(self) -> ClusterSpec:
         """Return the cluster; it is empty if the configuration has none.

@@ -520,7 +520,7 @@ def _function(name: str, kinds: str, of_arrays: Callable[..., Any]) -> Callable[
             raise InvalidArgumentError(f"{str(error).rstrip('. ')}, in tf.{name}") from error
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Return the tensors of ``tf.{name}``, computed by NumPy."
+    function.__doc__ = f"Return the result of ``tf.{name}``, computed by NumPy."
     function.__signature__ = signature  # type: ignore[attr-defined]
     return function
 

@@ -14,7 +14,6 @@ class _SpecType(type):
     """Metaclass of ``tf.TensorSpec``: every :class:`ringlet.data.TensorSpec` is an instance of ``tf.TensorSpec``."""
 
     def __call__(cls, shape: Any, dtype: Any = np.float32, name: str | None = None) -> Any:
-        """Return a :class:`ringlet.data.TensorSpec`."""
         return RingletSpec((shape,) if isinstance(shape, int) else shape, as_dtype(dtype))
 
     def __instancecheck__(cls, instance: Any) -> bool:
