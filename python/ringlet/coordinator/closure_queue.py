@@ -48,7 +48,10 @@ class ClosureQueue:
     # --- for the scheduling threads -----------------------------------------------------------------------------------
 
     def put(self, closure: Closure) -> None:
-        """Queue a closure; block while the queue is full. After an error, cancel the closure and raise the error."""
+        """Queue a closure; block while the queue is full, or `join` runs in another thread.
+
+        After an error, cancel the closure and raise the error.
+        """
         with self._entrance, self._lock:
             try:
                 while self._has_error or len(self) >= self._most_queued:

@@ -120,7 +120,7 @@ class ClusterCoordinator:
     ) -> RemoteValue:
         """Schedule a function on any worker and return immediately.
 
-        The queue holds at most 262144 functions; the call blocks while it is full.
+        The queue holds at most 262144 functions; the call blocks while it is full, or `join` runs in another thread.
 
         Parameters
         ----------

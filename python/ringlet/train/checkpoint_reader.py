@@ -177,7 +177,7 @@ def open_file(path: str) -> Iterator[CheckpointFile]:
     NotFoundError
         If the file does not exist.
     CheckpointCorruptError
-        If it is not a regular file, or its header is damaged.
+        If it is not a regular file, not a checkpoint of ringlet, or its header is damaged.
     InvalidArgumentError
         If another version of ringlet wrote it in a different format.
     """

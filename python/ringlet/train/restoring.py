@@ -199,7 +199,7 @@ class Restoration:
     # --- restoring ----------------------------------------------------------------------------------------------------
 
     def read(self, maker: Maker) -> Maker:
-        """Read all values; return a function that restores all variables and objects, or changes nothing on failure."""
+        """Read all values; return a function that restores everything, or nothing if an object rejects its state."""
         values = [saved.new_value(variable, self._file) for variable, saved, _ in self._variables.values()]
         states = [(value, kind, check_tree(self._file, make), name) for value, kind, make, name in self._states]
         result = check_tree(self._file, maker)

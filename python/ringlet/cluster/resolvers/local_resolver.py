@@ -158,7 +158,7 @@ class LocalClusterResolver(AddressResolver):
     Raises
     ------
     InvalidArgumentError
-        If a number is out of range, or a variable is not a string.
+        If a number is out of range, or a variable is invalid.
 
     Examples
     --------

@@ -203,7 +203,8 @@ class _RingJoiner:
 def shorten(order: IntArray, distance: IntArray) -> IntArray:
     """Reverse sections of a closed walk, up to a limit, while this reduces the sum of its squared steps (2-opt).
 
-    `distance` has the number of hops between every two positions; the first position of `order` stays first.
+    `distance` has the number of hops between every two positions; the first position of `order` stays first. Walks of
+    fewer than 4 or more than 768 positions are returned unchanged.
     """
     if len(order) < 4 or len(order) > _MOST_SHORTENED:
         return order
