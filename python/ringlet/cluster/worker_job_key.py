@@ -1,4 +1,4 @@
-"""Worker job key: the job of a cluster's workers, and the names of tasks in messages."""
+"""The job of a cluster's workers, and the names of tasks in messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mixin with the drawing methods of slices and assignments; the drawing code is imported on first use."""
+"""Mixin with the drawing methods of slices, assignments and costs; the drawing code is imported on first use."""
 
 from __future__ import annotations
 

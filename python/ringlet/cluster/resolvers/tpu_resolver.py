@@ -1,4 +1,4 @@
-"""TPUClusterResolver: the hosts of a TPU slice, real or modelled."""
+"""TPUClusterResolver: the hosts of a TPU slice, which is modelled without TPU hardware."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table of NumPy's functions under TensorFlow's names, with TensorFlow's arguments, dtypes and error classes.
+"""A table of functions computed by NumPy under TensorFlow's names, with its arguments, dtypes and error classes.
 
 `docs/porting.md` lists the functions. Each entry has the kinds of dtypes that a function accepts, and the function,
 which takes arrays; `array_functions` returns functions of tensors.

@@ -1,1 +1,1 @@
-"""Device assignment: which core runs each replica."""
+"""Device assignment: which cores run each replica."""

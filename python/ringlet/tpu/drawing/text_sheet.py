@@ -1,7 +1,7 @@
-"""Drawing of a topology or an assignment as text.
+"""Drawing of a topology, an assignment or a cost as text.
 
 With enough space, a chip is a label in the box of its host, rings are thick lines between labels, and loads are digits.
-With less space, labels are in dense columns; with little space, each core is one character.
+With less space, labels are in dense columns; with little space, each core, or each chip with loads, is one character.
 """
 
 from __future__ import annotations
