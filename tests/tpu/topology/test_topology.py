@@ -50,6 +50,7 @@ def test_cores_without_a_device_are_missing_and_stand_for_minus_one(slice_):
     missing = [place for place in itertools.product(*map(range, mesh)) if place not in there]
     assert list(map(tuple, topology.missing_devices.tolist())) == missing
     assert topology.missing_devices.shape == (len(missing), 4)
+    assert not topology.missing_devices.flags.writeable
     for place in missing[:3]:
         assert topology.task_ordinal_at_coordinates(place) == -1
         assert topology.cpu_device_name_at_coordinates(place, job="w") == "/job:w/task:-1/device:CPU:0"

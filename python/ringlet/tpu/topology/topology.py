@@ -28,8 +28,7 @@ class Topology(Drawable):
     """The mesh of cores of a TPU slice, and the task and device of each core.
 
     A *core* has coordinates x, y, z and its number on the chip. A *device* is the unit that frameworks show: one core,
-    or both cores of a chip combined (*megacore*). A *task* is a process, usually one per host. The arrays `mesh_shape`,
-    `device_coordinates` and `hosts` are read-only.
+    or both cores of a chip combined (*megacore*). A *task* is a process, usually one per host. Arrays are read-only.
 
     Parameters
     ----------
@@ -265,9 +264,10 @@ class Topology(Drawable):
     @cached_property
     def missing_devices(self) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Coordinates of the cores without a device: int64, shape (missing, 4)."""
-        if self._cells.size == math.prod(self._shape):
-            return np.empty((0, 4), np.int64)
-        missing: np.ndarray[Any, np.dtype[np.int64]] = np.argwhere(self._device_at.reshape(self._shape) < 0)
+        missing: np.ndarray[Any, np.dtype[np.int64]] = np.empty((0, 4), np.int64)
+        if self._cells.size < math.prod(self._shape):
+            missing = np.argwhere(self._device_at.reshape(self._shape) < 0)
+        missing.flags.writeable = False
         return missing
 
     @property
