@@ -22,8 +22,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 def as_buffer(value: Any, name: str = "the array") -> Array:
     """Return an array that the core can read: contiguous, aligned and in native byte order.
 
-    A suitable array is returned unchanged, others as a view if possible, else as a copy. Read-only inputs stay
-    read-only. Masked arrays raise an error, because their mask would be lost.
+    A suitable array is returned unchanged, others as a view if possible, else as a copy. Views of
+    read-only inputs are read-only. Unsupported dtypes raise an error, as do masked arrays, whose mask would be lost.
     """
     array = value if type(value) is np.ndarray else as_ndarray(value, name)
     dtype = native(array.dtype)
@@ -38,7 +38,7 @@ def as_buffer(value: Any, name: str = "the array") -> Array:
 
 
 def as_buffers(values: Sequence[Any]) -> list[Array]:
-    """Return :func:`as_buffer` of each value; messages name the position of an invalid value."""
+    """Return :func:`as_buffer` of each value; messages name the position of an invalid value among several."""
     if len(values) == 1:
         return [as_buffer(values[0])]
     return [as_buffer(value, f"array {number} of {len(values)}") for number, value in enumerate(values)]
@@ -47,8 +47,8 @@ def as_buffers(values: Sequence[Any]) -> list[Array]:
 def as_ndarray(value: Any, name: str = "the array") -> Array:
     """Convert a value to an ndarray of any dtype and layout, without a copy if possible.
 
-    Raises InvalidArgumentError for masked arrays, and for objects that NumPy cannot read, such as tensors on other
-    devices.
+    Raises InvalidArgumentError for masked arrays, and for arrays that an adapter or DLPack cannot convert, such as
+    tensors on other devices.
     """
     if type(value) is np.ndarray:
         return value
@@ -81,7 +81,7 @@ def is_direct(out: Array) -> bool:
 class Output:
     """A caller's output array, and the buffer that the core fills for it.
 
-    A size of None in `shape`, or a `shape` of None, is checked later, by the core. `direct` is `out` with `axis` moved
+    A size of None in `shape`, or a `shape` of None, is not checked here. `direct` is `out` with `axis` moved
     to the front, as the core writes it, or a temporary buffer if the core cannot write to `out`.
     """
 

@@ -1,7 +1,7 @@
 """Collectives that move values between all ranks without combining them.
 
-As in ``reduction_collectives.py``, a call first passes the arguments to the core unchanged, and converts them only if
-the core cannot use them.
+As in ``reduction_collectives.py``, a call first passes an array to the core unchanged, and converts it only if the core
+cannot use it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class DataMovement(MemberBase):
         Returns
         -------
         ndarray
-            `out`, or a read-only array whose memory all ranks share: the arrays in rank order, concatenated along
+            `out`, or a read-only array, whose memory ranks may share: the arrays in rank order, concatenated along
             `axis`.
 
         Raises

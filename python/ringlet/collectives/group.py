@@ -42,7 +42,7 @@ class Group:
     Raises
     ------
     InvalidArgumentError
-        If `num_ranks` is out of range.
+        If `num_ranks` or `epoch` is out of range.
 
     Examples
     --------

@@ -16,16 +16,16 @@ from ringlet.collectives.work import asynchronous
 class Member(Reductions, DataMovement, RootedCollectives, MessagePassing, Shutdown):
     """One rank of a :class:`Group`. Created by :meth:`Group.member`, :func:`init_process_group` and :meth:`split`.
 
-    Every call raises `CollectiveMismatchError` if the ranks did not make the same call, `CollectiveAborted` if another
-    rank failed, `WorkerLostError` if another rank's process exited, and `DeadlineExceededError` if a rank did not call
-    in time; the group has then failed. An `InvalidArgumentError` about this rank's arguments alone is raised before
-    the call starts, so that the rank may call again.
+    Every collective raises `CollectiveMismatchError` if ranks did not make the same call, `CollectiveAborted` if
+    another rank failed, `WorkerLostError` if another rank's process exited, and `DeadlineExceededError` if a rank did
+    not call in time; the group has then failed. An `InvalidArgumentError` about this rank's arguments alone is raised
+    before the call starts, so that the rank may call again.
 
     After a call that raised an error, the contents of its outputs are undefined.
 
     Arrays may be of any memory layout, and of the dtypes bool, int8 to int64, uint8 to uint64, float16 to float64,
     complex64, complex128 and, where ml_dtypes is installed, its bfloat16 and float8. Inputs must not be written to
-    during a call. Results are read-only arrays, or `out`, which belongs to the caller.
+    during a call. Results of collectives are read-only arrays, or `out`, which belongs to the caller.
 
     For PyTorch tensors and JAX arrays in CPU memory the results are of the same type; a tensor has its own, writeable
     memory. A rank that passes no array, for example to a broadcast, receives a NumPy array. `out` may be a tensor.

@@ -53,7 +53,7 @@ class MemberBase:
     inboxes : Inboxes
         Messages of the ranks of this process.
     hold : object, optional
-        Object to keep alive as long as the group has a member.
+        Object to keep alive until this member is closed or freed.
 
     Attributes
     ----------

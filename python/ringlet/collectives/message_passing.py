@@ -39,8 +39,8 @@ _POLL_SECONDS = 0.1
 class MessageWork(Work[T]):
     """A send or receive that runs while the program continues. Returned by `send_async` and `recv_async`.
 
-    `wait` also raises `DeadlineExceededError` when the time-out of the group has passed since the call, and
-    `WorkerLostError` or `CollectiveAborted` if the group fails; a receive then consumes no message.
+    `wait` also raises `DeadlineExceededError` when the time-out of the group has passed since the call, and the
+    group's error, such as `WorkerLostError`, if the group fails; a receive then consumes no message.
 
     Examples
     --------
@@ -127,7 +127,7 @@ class MessagePassing(MemberBase):
         Raises
         ------
         InvalidArgumentError
-            If `to` is out of range, or `x` is an array of Python objects.
+            If `to` or `tag` is out of range, or `x` is an array of Python objects.
         WorkerLostError
             If the other rank has ended or left the group.
         DeadlineExceededError
@@ -135,8 +135,8 @@ class MessagePassing(MemberBase):
 
         Notes
         -----
-        The call returns when `x` may be modified: at once, except for messages of more than about 100 KB to another
-        process, which must first be received.
+        The call returns when `x` may be modified: at once, except for messages of more than 64 KiB to another
+        process, which may first have to be received.
 
         Examples
         --------
@@ -187,9 +187,10 @@ class MessagePassing(MemberBase):
         Raises
         ------
         InvalidArgumentError
-            If `source` is out of range, or the message differs from `out` in shape or dtype; the message is then lost.
+            If `source` or `tag` is out of range, or the message differs from `out` in shape or dtype and is then
+            lost.
         WorkerLostError
-            If the other rank has ended or left the group.
+            If the source, or without `source` every other rank, has ended or left the group.
         DeadlineExceededError
             If no message arrived within the time-out of the group.
 
@@ -310,7 +311,7 @@ def _bytes_of(array: Array, name: str) -> memoryview:
 
 
 class ThreadInboxes:
-    """The inboxes of a group of threads, created by the first message.
+    """The inboxes of a group of threads: `made`, or created by the first message.
 
     `numbers` maps ranks of a subgroup to ranks of the whole group.
     """

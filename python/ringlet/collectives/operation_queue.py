@@ -105,7 +105,7 @@ class OperationQueue:
                 last.exception()
 
     def drain(self, seconds: float | None) -> bool:
-        """Accept no more calls, and wait up to `seconds` for the started calls; return whether they are done."""
+        """Accept no more calls, and wait up to `seconds` for the started calls; return False if they last longer."""
         with self._lock:
             self._is_closed = True
             self._queue.put(None)

@@ -28,7 +28,7 @@ def make_plan(core: _core.Member, x: Any, op: Op, algorithm: Algorithm, out: Arr
 
 
 class StagedPlan:
-    """Plan for arrays that the core cannot use directly: each run copies them to or from the core's buffers."""
+    """Plan for arrays that the core cannot use directly: each run copies them to or from its buffers if necessary."""
 
     __slots__ = ("_buffer", "_is_copy", "_output", "_run", "_source", "_x")
 

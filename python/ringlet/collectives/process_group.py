@@ -1,4 +1,4 @@
-"""Groups of ranks in several processes of one machine."""
+"""Groups of ranks in several processes, of one machine or of an MPI job on several hosts."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def init_process_group(
     *,
     ranks: Iterable[int] | None = None,
 ) -> Member | list[Member]:
-    """Join the process group of this job on this machine, and wait until all its processes have joined.
+    """Join the process group of this job, and wait until all its processes have joined.
 
     Each process calls this function once for each group, with its ranks; each rank is then driven by one thread.
     Processes are matched by user, `name` and ``RINGLET_JOB_ID``, however they were started. Linux only.

@@ -47,7 +47,7 @@ class ProcessInbox:
         mailbox.connect(names, self._open_pidfds)
 
     def __call__(self, rank: int) -> Inbox:
-        """Return the inbox of a rank."""
+        """Return the inbox; `rank` must be its rank."""
         return self._mailbox
 
     def failure(self, text: str) -> Exception:

@@ -56,7 +56,7 @@ class Reductions(MemberBase):
         Returns
         -------
         ndarray
-            `out`, or a read-only array. All ranks share the memory of a read-only result; it is reused after the last
+            `out`, or a read-only array. Ranks may share the memory of a read-only result; it is reused after the last
             view is freed.
 
         Raises
@@ -119,7 +119,7 @@ class Reductions(MemberBase):
         Raises
         ------
         InvalidArgumentError
-            If the operation does not support a dtype, or `outs` do not fit.
+            If the operation does not support a dtype, `outs` do not fit, or `bytes_per_pack` is negative.
 
         Examples
         --------

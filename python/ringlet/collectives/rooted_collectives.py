@@ -1,7 +1,7 @@
 """Collectives that send data from a root to all ranks.
 
-As in ``reduction_collectives.py``, a call first passes the arguments to the core unchanged, and converts them only if
-the core cannot use them.
+As in ``reduction_collectives.py``, a call first passes an array to the core unchanged, and converts it only if the core
+cannot use it.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class RootedCollectives(MemberBase):
         Raises
         ------
         InvalidArgumentError
-            If the root passes no `x`, or another rank passes `x`; if `root` or `axis` is out of range; if the size of
-            the axis is neither a multiple of the number of ranks nor the sum of `counts`; if `out` does not fit.
+            If the root passes no `x`, or another rank `x` or `counts`; if `root` or `axis` is out of range; if the size
+            of the axis is neither a multiple of the number of ranks nor the sum of `counts`; if `out` does not fit.
 
         Notes
         -----
@@ -117,7 +117,7 @@ class RootedCollectives(MemberBase):
         Returns
         -------
         ndarray
-            `out`, or a read-only array whose memory all ranks share.
+            `out`, or a read-only array, whose memory ranks may share.
 
         Raises
         ------

@@ -43,7 +43,7 @@ def empty_shared(shape: int | Sequence[int], dtype: DTypeLike = np.float64) -> N
     Raises
     ------
     InvalidArgumentError
-        If a size is negative, or the dtype holds Python objects.
+        If a size is negative, the array has 2**40 bytes or more, or the dtype holds Python objects.
     SharedMemoryFullError
         If this machine, or a control group of this process, does not have enough memory left.
 

@@ -56,7 +56,8 @@ def all_reduce_buffers(
     Raises
     ------
     InvalidArgumentError
-        If `arrays` is empty, shapes or dtypes differ, the operation does not support the dtype, or `out` does not fit.
+        If `arrays` is empty, shapes or dtypes differ, the operation does not support the dtype, `out` does not fit, or
+        `workers` is not positive.
 
     Examples
     --------

@@ -58,8 +58,8 @@ class ArrayAdapter(ABC):
     def from_ndarray(self, array: Array, like: Any) -> Any:
         """Return an array of this kind on the memory of a NumPy array, with properties of `like`, such as its device.
 
-        The array is C-contiguous, in native byte order, aligned to a cache line if :func:`result_memory` allocated it,
-        and has no other writers. It is writeable if `is_mutable`; otherwise readers may share it.
+        The array is in native byte order, aligned to a cache line if :func:`result_memory` allocated it, and has no
+        other writers. It is writeable if `is_mutable`; otherwise readers may share it.
         """
 
     def reader(self, value: Any) -> Callable[[Array], Any] | None:
@@ -114,7 +114,7 @@ def register_kind(array_type: type[Any], kind: ArrayAdapter) -> None:
 
 
 def kind_of(value: Any) -> ArrayAdapter | None:
-    """Return the adapter of an array of another library; None for NumPy arrays and for objects that are not arrays."""
+    """Return the adapter of an array of another library; None for ndarrays, and for objects without an adapter."""
     try:
         return _kinds[type(value)]
     except KeyError:
@@ -154,7 +154,7 @@ def _find_adapter(array_type: type[Any]) -> ArrayAdapter | None:
 def common_kind(values: Sequence[Any], whose: str = "replica") -> ArrayAdapter | None:
     """Return the adapter that all arrays of one reduction have in common; None if they are NumPy arrays or array-likes.
 
-    `whose` names a contributor in messages, such as "rank".
+    `whose` names a contributor, such as "rank", in the error about arrays of different libraries.
     """
     kinds = [kind_of(value) for value in values]
     for number, kind in enumerate(kinds):

@@ -19,8 +19,8 @@ _WIDE = ("int64", "uint64", "float64", "complex128")
 class JaxAdapter(ArrayAdapter):
     """Adapter for jax arrays, which are immutable: replicas share the memory of a result, in separate array objects.
 
-    Unless ``jax_enable_x64`` is set, 64-bit dtypes become 32-bit dtypes, as in jax itself; the MEAN of integers is then
-    float32 instead of float64.
+    Unless ``jax_enable_x64`` is set or the input has the dtype of the result, 64-bit dtypes become 32-bit dtypes, as in
+    jax itself; the MEAN of int32 is then float32 instead of float64.
     """
 
     name = "jax.Array"
@@ -60,7 +60,7 @@ class JaxAdapter(ArrayAdapter):
             ) from error
 
     def from_ndarray(self, array: Array, like: Any) -> Any:
-        """Return a jax array on the NumPy array's memory if it is aligned to a cache line, else on a copy."""
+        """Return a jax array, on the NumPy array's memory if jax can use that (it must be aligned), else on a copy."""
         jax: Any = sys.modules["jax"]
         device = next(iter(like.devices())) if like.committed else None
         if array.dtype.name in _WIDE and array.dtype == like.dtype and not jax.config.jax_enable_x64:

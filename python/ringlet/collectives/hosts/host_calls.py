@@ -91,7 +91,7 @@ class HostCalls:
         self._leave(reason)
 
     def close(self, reason: str) -> bool:
-        """Leave the group; return False if this rank has left it already."""
+        """Leave the group; return False if this rank has closed it already."""
         is_first = self._local.close(reason)
         if is_first:
             self._leave(reason)
@@ -203,7 +203,7 @@ class HostCalls:
             self._link.send(hosts, RESULT, frame, size)
 
     def _receive_bytes(self, places: Iterable[tuple[int, Array]]) -> None:
-        """Receive an array from each given host, in pieces; two pieces from each host are in flight at a time."""
+        """Receive an array from each given host, in pieces; at most two of each array are in flight at a time."""
         targets = [(host, _as_bytes(array)) for host, array in places]
         link = self._link
         longest = max((len(data) for _, data in targets), default=0)
@@ -228,7 +228,7 @@ class HostCalls:
 
 
 def is_description(text: str) -> bool:
-    """Return whether a text is short enough to be the description of a call; longer texts are hashed."""
+    """Return whether a text can describe a call; of a longer text, its beginning and a hash are used."""
     return len(text) <= _LONGEST_TEXT
 
 

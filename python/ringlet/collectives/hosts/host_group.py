@@ -31,7 +31,7 @@ _RESTART = "Every rank of this group raises this: start the job again, from its 
 class Host:
     """One host of a group, with the ranks `begin` to ``end - 1``.
 
-    `leader` is the number of the MPI process that runs the first of these ranks.
+    `leader` is the index of the process that runs the first of these ranks, in the argument of :func:`hosts_of`.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Host:
 
 
 def hosts_of(processes: Sequence[tuple[Sequence[int], ProcessIdentity]]) -> list[Host]:
-    """Return the hosts of processes, each given as its ranks and its identity.
+    """Return the hosts of processes, each given as its ranks and its identity; hosts are in the order of their ranks.
 
     Processes that cannot share memory or detect each other's exit count as different hosts. Raise ValueError if the
     ranks of a host are not consecutive.

@@ -301,7 +301,7 @@ class HostLink:
                 continue
 
     def leave(self, reason: str) -> None:
-        """Notify the other hosts that this host makes no more calls; no effect unless this process runs the leader."""
+        """Notify the other hosts that this host makes no more calls; only the first call on a leader's link does so."""
         if self._is_open:
             self._is_open = False
             self.notify(f"{self.number} {reason}".encode())
@@ -311,7 +311,7 @@ class HostLink:
             self._exchanges = []
 
     def read_own_notices(self) -> None:
-        """Call `read_notices` if this process runs the leader, which receives notices; otherwise do nothing."""
+        """Call `read_notices` if this is the link of a leader that has not left; otherwise do nothing."""
         if self._is_open:
             self.read_notices()
 

@@ -48,7 +48,7 @@ class HostMember(HostReductions, HostMovement):
         return result
 
     def split(self, color: int | None, key: int, label: int) -> tuple[Any, list[int], list[int]] | None:
-        """Return a member of the new group, its members' ranks in this group, and their labels; None without color."""
+        """Return a member of the new group, its members' ranks in this group and their `label`s; None without color."""
         group, transport = self.group, self._link.transport
         mine = [color is not None, color or 0, key, label, secrets.randbits(EPOCH_BITS), new_tag(transport)]
         row = np.array([mine], np.int64)

@@ -45,8 +45,6 @@ class _Offer(NamedTuple):
 
 
 class _Offered(NamedTuple):
-    """A message that this process has offered."""
-
     inbox: HostInbox
     target: int
     data: memoryview
@@ -205,7 +203,7 @@ class MessageHub:
         self.wake()
 
     def finish_sends(self, inbox: HostInbox, seconds: float) -> list[int]:
-        """Wait up to `seconds` until the messages of an inbox are sent; return the targets of unsent messages."""
+        """Wait up to `seconds` until large messages are accepted; withdraw the others, and return their targets."""
 
         def is_sending() -> bool:
             offered = any(each.inbox is inbox for each in self._offered.values())

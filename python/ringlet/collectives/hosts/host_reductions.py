@@ -136,7 +136,7 @@ class HostReductions(HostCalls):
     def _small_of(self, arrays: Sequence[Array], op: int, outs: Sequence[Array] | None) -> _Small | None:
         """Return the prepared small all-reduce for a call; None if `_all_reduce` must make the call.
 
-        The result may be None on some ranks only, for example on a rank that passes a view as `out`: that rank runs
+        The result may be None on some ranks only, for example where `out` is a view of the input: that rank runs
         `_all_reduce_small`, which sends the same messages.
         """
         if len(arrays) != 1 or type(arrays[0]) is not np.ndarray or self._series is not None:
@@ -270,7 +270,7 @@ class HostReductions(HostCalls):
     def _send_partials(self, source: Array, op: Op, pieces: Sequence[slice]) -> tuple[Array | None, list[Any]]:
         """Send the other leaders this host's partial results of their pieces.
 
-        Return the partial result of this host's own piece, None except on the leader, and the expected messages.
+        Return the partial result of this host's own piece, or None except on a leader with one, and the messages.
         """
         link, dtype, here = self._link, partial_dtype(source.dtype), self.group.host
         sizes = [(piece.stop - piece.start) * dtype.itemsize for piece in pieces]
@@ -359,7 +359,7 @@ def _all_reduce_text(op: Op, arrays: Sequence[Array], outs: Sequence[Array] | No
 
 
 def partial_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype of partial results: float32 for floats of 8 and 16 bits, which are rounded once, at the end."""
+    """Return the dtype of partial results: `dtype`, but float32 for floats of 8 and 16 bits, which are rounded once."""
     is_narrow = dtype == np.float16 or dtype.type.__module__ == "ml_dtypes"
     return np.dtype(np.float32) if is_narrow else dtype
 
