@@ -49,7 +49,7 @@ def map(  # shadows the built-in function on purpose
     progress: Callable[[int, int], object] | None = None,
     **unknown: NoReturn,
 ) -> R:
-    """Apply a function to batches of rows on all cores, with :meth:`Strategy.map` of the current strategy.
+    """Apply a function to batches of rows in parallel, with :meth:`Strategy.map` of the current strategy.
 
     Outside of every scope, a :class:`~ringlet.MirroredStrategy` over all cores runs it; the first call creates that
     strategy.
@@ -63,7 +63,7 @@ def map(  # shadows the built-in function on purpose
     *arrays : nested structure of array
         Split along axis 0; all have the same number of rows. Each is one argument of `fn`; lists are not accepted.
     batch_size : int, optional
-        Rows of each batch; the last batch may have fewer. By default there are up to four batches for each core.
+        Rows of each batch; the last batch may have fewer. By default there are up to four batches for each replica.
     progress : callable, optional
         Called after each batch with the number of finished rows and the total number of rows.
     **unknown

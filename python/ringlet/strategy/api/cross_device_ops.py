@@ -68,7 +68,7 @@ class CrossDeviceOps:
         Returns
         -------
         Mirrored
-            With one component, the component itself.
+            Or what a subclass returns. With one component, the component itself.
 
         Raises
         ------
@@ -116,7 +116,7 @@ class CrossDeviceOps:
         ValueError
             If an entry is not a pair, or a subclass returns the wrong number of results; also as for :meth:`reduce`.
         TypeError
-            As for :meth:`reduce`.
+            If the pairs are not iterable; also as for :meth:`reduce`.
 
         Examples
         --------

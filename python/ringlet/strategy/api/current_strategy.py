@@ -133,7 +133,7 @@ def experimental_set_strategy(strategy: Strategy | None) -> None:
     TypeError
         If `strategy` is not a Strategy or None.
     RuntimeError
-        If called inside a scope.
+        If called inside a scope or a replica.
 
     Examples
     --------

@@ -71,8 +71,8 @@ class MirroredStrategy(Strategy):
     DuplicateDeviceError
         If a device occurs twice.
     ValueError
-        If a device string cannot be parsed, local devices are mixed with devices of a cluster, or the number of
-        replicas is not between 1 and 4,096.
+        If `devices` is a single string, a device string cannot be parsed, local devices are mixed with devices of a
+        cluster, or the number of replicas is not between 1 and 4,096.
     TypeError
         If `devices` is not a sequence of strings or a number. A set is not accepted, because it is unordered.
     RuntimeError

@@ -64,16 +64,16 @@ class OneDeviceExtended(SingleReplicaExtended):
 
     @property
     def worker_devices(self) -> tuple[str, ...]:
-        """The full name of the device."""
+        """The full name of the device, in a tuple."""
         return self._devices
 
     @property
     def parameter_devices(self) -> tuple[str, ...]:
-        """The full name of the device."""
+        """The full name of the device, in a tuple."""
         return self._devices
 
     def non_slot_devices(self, var_list: Sequence[Any]) -> tuple[str, ...]:
-        """Return the device."""
+        """Return the device, in a tuple."""
         return self._devices
 
     def _call_for_each_replica(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

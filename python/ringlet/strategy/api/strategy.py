@@ -77,7 +77,6 @@ class Strategy(DeprecatedCalls):
         return strategy._extended
 
     def _check_run(self, fn: Callable[..., Any], args: Any, kwargs: Any) -> None:
-        """Raise an error for arguments that :meth:`run` does not take."""
         check_arguments(args, kwargs)
         check_function(fn)
 
@@ -99,7 +98,7 @@ class Strategy(DeprecatedCalls):
 
     @property
     def cluster_resolver(self) -> Any:
-        """The resolver of the strategy's cluster; None for strategies of one process."""
+        """The resolver of a TPUStrategy or MultiWorkerMirroredStrategy; None for other strategies."""
         return None
 
     def scope(self) -> context.Scope:
@@ -193,7 +192,7 @@ class Strategy(DeprecatedCalls):
             If `args` is not a list or tuple, or if the replicas return different structures. `TPUStrategy` also raises
             it for more positional arguments than parameters, and for a variable in ``*args``, as in TensorFlow.
         TypeError
-            If `kwargs` is not a mapping, or `fn` is an ``async def`` function.
+            If `kwargs` is not a mapping, or `fn` is not callable or an ``async def`` function.
         RuntimeError
             If called inside a replica, or inside the scope of another strategy.
         Exception
@@ -261,7 +260,7 @@ class Strategy(DeprecatedCalls):
             If an argument is a list of arrays, or a result is a list: pass or return one array, or a tuple for a
             structure.
         ValueError
-            If the numbers of rows differ, or the results cannot be joined.
+            If the numbers of rows differ, `batch_size` is not positive, or the results cannot be joined.
         RuntimeError
             If called inside a replica or the scope of another strategy, or if `fn` calls a collective.
         Exception
@@ -309,13 +308,14 @@ class Strategy(DeprecatedCalls):
         Returns
         -------
         nested structure of ndarray
-            Read-only. MEAN of integers is float32 (8 and 16 bits) or float64. With one replica and no axis: `value`.
+            Read-only. MEAN of integers is float32 (8 and 16 bits) or float64. With one replica and no axis, `value` or
+            its component.
 
         Raises
         ------
         ValueError
-            If the operation is unknown; with one worker, if the value is not distributed and the operation is SUM; or
-            if the components have different structures.
+            If the operation is unknown; for the SUM of a nonzero value that several replicas of one worker share; or if
+            the components have different structures.
         TypeError
             If the operation or the axis has the wrong type.
         InvalidArgumentError
@@ -448,7 +448,7 @@ class Strategy(DeprecatedCalls):
         Returns
         -------
         nested structure of PerReplica
-            Wrapped even if all components are equal.
+            Wrapped even if all components are equal; bare in a OneDeviceStrategy and in the default strategy.
 
         Examples
         --------

@@ -35,13 +35,14 @@ class ValueCombining(ExtendedBase):
         Returns
         -------
         nested structure of Mirrored
-            One component for each replica of this process, in shared memory. With one replica: the component.
+            One component for each replica of this process, in shared memory. With one replica: the component; in a
+            CentralStorageStrategy and a TPUStrategy also if `destinations` is one device.
 
         Raises
         ------
         ValueError
-            If the operation is unknown, or `destinations` is empty; with one worker, if the value is not distributed
-            and the operation is SUM.
+            If the operation is unknown, or `destinations` is not a device; for the SUM of a nonzero value that several
+            replicas of one worker share.
         TypeError
             If the operation, `destinations` or `options` has the wrong type.
         InvalidArgumentError
@@ -121,13 +122,13 @@ class ValueCombining(ExtendedBase):
         Returns
         -------
         Mirrored or array-like
-            One component for each device; the bare component for a single device. Python numbers are returned
-            unchanged.
+            One component for each device; the bare value for a single device, and in a TPUStrategy. Python numbers are
+            returned unchanged.
 
         Raises
         ------
-        TypeError
-            If `destinations` has the wrong type.
+        ValueError, TypeError
+            If `destinations` is not a device, or has the wrong type.
         RuntimeError
             If called inside a replica, or inside the scope of another strategy.
 

@@ -43,7 +43,7 @@ class VariableUpdates(ExtendedBase):
         Returns
         -------
         nested structure
-            With :class:`~ringlet.values.Mirrored` leaves, or tuples if `group` is False; bare with one component.
+            With :class:`~ringlet.values.Mirrored` leaves, bare with one component; with tuples if `group` is False.
 
         Raises
         ------
@@ -89,7 +89,7 @@ class VariableUpdates(ExtendedBase):
         colocate_with : object
             The result of :meth:`non_slot_devices`.
         fn : callable
-            Called with one component of each distributed value in the arguments. If `colocate_with` is a variable,
+            Called with one component of each distributed value in the arguments. If `colocate_with` is not a tuple,
             `fn` is called once, with whole distributed values, as in TensorFlow.
         args : list or tuple
         kwargs : mapping, optional
@@ -134,7 +134,7 @@ class VariableUpdates(ExtendedBase):
         Returns
         -------
         tuple of str, str, or Variable
-            The devices of the replicas; in a TPUStrategy, the CPU of the first host; in the default strategy, a
+            The devices of the replicas; in a TPUStrategy, the CPU of the first one's host; in the default strategy, a
             CentralStorageStrategy and a ParameterServerStrategy, the variable whose name sorts first.
 
         Examples

@@ -14,7 +14,7 @@ from ringlet.values import DistributedValues
 def check_destinations(destinations: Any) -> None:
     """Raise an error unless destinations are a device string or a value that stands for its devices.
 
-    All devices are host memory, so destinations do not affect a reduction.
+    All devices are host memory, so destinations do not affect the values of a reduction.
     """
     if isinstance(destinations, DistributedValues) or getattr(destinations, "is_sharded_variable", False) is True:
         return

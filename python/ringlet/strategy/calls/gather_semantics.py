@@ -53,7 +53,6 @@ def _join(column: Sequence[Any], axis: Any) -> Any:
 
 
 def _concatenate_like(value: Any, arrays: Sequence[NDArray[Any]], axis: int) -> Any:
-    """Concatenate arrays into an array of the library of `value`."""
     first = arrays[0]
     length = sum(array.shape[axis] for array in arrays)
     memory = result_memory((*first.shape[:axis], length, *first.shape[axis + 1 :]), first.dtype)

@@ -84,7 +84,7 @@ def check_count(value: DistributedValues[Any], num_replicas: int) -> None:
 
 
 def reduce_plain(op: ReduceOp, value: Any, num_replicas: int) -> Any:
-    """Combine a value that is the same on all replicas: MEAN, and SUM of zeros, return it unchanged.
+    """Combine a value that is the same on all replicas: MEAN, SUM of zeros and SUM over one replica return the value.
 
     Any other SUM raises ValueError, because the intended number of summands is unknown.
     """
@@ -122,7 +122,7 @@ def read_component(component: Any) -> Any:
 
 
 def is_mirrored(value: DistributedValues[Any]) -> bool:
-    """Return whether the type of a distributed value implies equal components, as for mirrored variables."""
+    """Return whether components are equal by definition: those of a Mirrored, or of a variable not combined on read."""
     if isinstance(value, Mirrored):
         return True
     synchronization = getattr(value, "synchronization", None)
@@ -209,7 +209,7 @@ def _sum_along(array: Array, axes: tuple[int, ...]) -> Array:
 def divide(total: Any, count: int) -> Any:
     """Divide a sum as MEAN does: floats in their own dtype, integers in float32 (8 and 16 bits) or float64.
 
-    A count of 0 results in nan without a warning, as in TensorFlow.
+    0 divided by a count of 0 is nan, without a warning, as in TensorFlow.
     """
     array = as_ndarray(total)
     dtype = array.dtype

@@ -6,8 +6,6 @@ from typing import Any, NamedTuple
 
 
 class _TensorFlowFields(NamedTuple):
-    """The fields of TensorFlow's named tuple."""
-
     experimental_enable_dynamic_batch_size: bool = True
     experimental_bucketizing_dynamic_shape: bool = False
     experimental_xla_options: Any = None

@@ -31,7 +31,7 @@ Column = Sequence[Any]
 def reduce_over_workers(
     workers: WorkerGroup, op: ReduceOp, values: Sequence[Sequence[Any]], shape: nest.PyTreeSpec, options: CallOptions
 ) -> list[Any]:
-    """Combine values of the replicas of all workers in one pass, bit for bit as a replica's all_reduce does.
+    """Combine values of the replicas of all workers, bit for bit as a replica's all_reduce does.
 
     `values` holds, for each leaf of `shape`, the components of this process, which may be nested structures. If the
     structures of one process differ, only that process raises InvalidArgumentError; if workers differ, all raise
@@ -75,7 +75,7 @@ def _gather_column(workers: WorkerGroup, column: Column, axis: int) -> Any:
 
 
 def _checked(column: Column) -> Column:
-    """Check that a column has one shape and dtype, so that all ranks of this process make the same call; return it."""
+    """Return the arrays of a column; check that they have one shape and dtype, so that all ranks make the same call."""
     arrays = [as_ndarray(leaf) for leaf in column]
     first = arrays[0]
     for replica, array in enumerate(arrays):
@@ -128,7 +128,7 @@ def text_from_bytes(data: bytes) -> NDArray[Any]:
 
 
 def first_value_of_chief(workers: WorkerGroup, request: Any) -> NDArray[Any]:
-    """Return the first worker's initial value on all workers; if one fails, the others raise CollectiveAborted."""
+    """Return the first worker's initial value; all workers raise an error if one fails or requests another variable."""
     value = problem = None
     try:
         value = request.first_value()

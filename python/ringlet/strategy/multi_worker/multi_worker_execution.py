@@ -90,7 +90,7 @@ class SingleRun:
         return self.workers.call_options(options)
 
     def abort(self, reason: str) -> None:
-        """Abort the collective in which the replica waits."""
+        """Abort the group of all replicas, in which the replica may wait."""
         self.workers.abort(f"gave up: {reason}")
 
     def merge_call(
@@ -153,7 +153,7 @@ class WorkerRun(ReplicaRun):
         return self.workers.call_options(options)
 
     def abort(self, reason: str) -> None:
-        """Abort the collectives in which replicas wait."""
+        """Abort the group of all replicas and the group of this process, in which replicas may wait."""
         super().abort(reason)
         self.workers.abort(f"gave up: {reason}")
 

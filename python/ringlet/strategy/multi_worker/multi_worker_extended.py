@@ -202,7 +202,7 @@ class MultiWorkerMirroredExtended(MirroredExtended):
         return [nest.map_structure(self._copies, result) for result in self._reduce_leaves(op, values, options)]
 
     def _reduce_leaves(self, op: ReduceOp, value: Any, options: CommunicationOptions | None) -> Any:
-        """Combine all leaves of a structure in one pass over the workers."""
+        """Combine all leaves of a structure over the workers."""
         workers = self._workers
         assert workers is not None
         leaves, shape = nest.flatten(value)

@@ -94,7 +94,7 @@ class WorkerGroup:
 
     @property
     def is_joined(self) -> bool:
-        """Return whether the rendezvous has taken place."""
+        """Whether the rendezvous has taken place."""
         return self._members is not None
 
     # --- calls of all workers -----------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ class WorkerGroup:
         self._num_uncounted[local] += core.calls - before
 
     def check_structures(self, shapes: Sequence[Any], call: str) -> None:
-        """Check that all workers pass the same structures to `call`, unless these structures were compared before."""
+        """Check that all workers pass the same structures to `call`; single leaves and known structures are skipped."""
         if not self._is_compared(0, tuple(shapes)):
             self.call_on_ranks(lambda local, _: self.check_structures_of(local, shapes, call))
 
@@ -185,7 +185,7 @@ class WorkerGroup:
     # --- options ------------------------------------------------------------------------------------------------------
 
     def call_options(self, options: Any) -> CallOptions:
-        """Parse the options of one call, merged with the strategy's options."""
+        """Parse the options of one call, merged with the strategy's options except for their time-out."""
         if options is None:
             return self._defaults
         check_options(options)

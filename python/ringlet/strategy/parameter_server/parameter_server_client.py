@@ -39,7 +39,7 @@ _SPARE_FILES = 8
 
 
 class RemoteTable:
-    """A table on a parameter server of another host, with the methods of `_core.Table`.
+    """A table on a parameter server of another host, read and changed by methods like those of `_core.Table`.
 
     Each call is one request, which the server executes once; a call that raises an error may still have an effect.
     """
@@ -90,7 +90,7 @@ class ParameterServers:
 
     @property
     def lost(self) -> PSUnavailableError | None:
-        """The first loss of a parameter server, after which no tables are created; existing tables stay readable.
+        """The first known loss of a parameter server, or None; afterwards no tables are created, but local tables stay.
 
         Each access returns a new exception: a stored exception would keep its frames, and through them the job, alive.
         """
@@ -99,7 +99,7 @@ class ParameterServers:
     def create(self, index: int, form: TableForm, array_type: type[Any]) -> TableStorage:
         """Create a table of zeros on a server; its memory is freed once no process maps it.
 
-        Raises PSUnavailableError if any server has exited, and FailedPreconditionError if the cluster was stopped.
+        Raises PSUnavailableError if a server is known to be lost, FailedPreconditionError if the cluster was stopped.
         """
         key = new_table_key()
         try:

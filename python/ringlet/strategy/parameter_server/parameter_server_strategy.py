@@ -124,7 +124,7 @@ class ParameterServerExtended(OneDeviceExtended):
         self._variable_count = 0
 
     def describe(self) -> str:
-        """Return the size of the cluster, for messages."""
+        """Return the size of the cluster, or "in a worker", for messages."""
         if self._resolver is None:
             return "in a worker"
         from ringlet.cluster.task_validation import num_tasks
@@ -328,7 +328,7 @@ def _fixed_server(index: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def refusing_variables(message: str) -> Iterator[None]:
-    """Return a context manager in which creating a variable of this strategy raises a ValueError with `message`."""
+    """Return a context manager in which creating a variable on parameter servers raises ValueError(message)."""
     token = _refusal.set(message)
     try:
         yield

@@ -65,7 +65,7 @@ class ReplicaContext(context.Mode):
     Raises
     ------
     ValueError
-        If the id has the wrong type.
+        If the id is something else.
 
     Examples
     --------
@@ -110,12 +110,12 @@ class ReplicaContext(context.Mode):
 
     @property
     def is_abandoned(self) -> bool:
-        """Return whether the run has raised while this replica was busy; its results are then discarded."""
+        """Whether the run has raised while replicas were busy, whose results are then discarded."""
         return self._run is not None and self._run.is_abandoned
 
     @property
     def replica_id_in_sync_group(self) -> Any:
-        """The index of this replica over all workers, a read-only 0-d int32 array."""
+        """The index of this replica over all workers, a read-only 0-d int32 array; None if the context has none."""
         if self._run is not None:
             self._run.whole_batch = 0
         return None if self._id is None else _id_array(self._id)
@@ -146,7 +146,7 @@ class ReplicaContext(context.Mode):
         Parameters
         ----------
         reduce_op : ReduceOp or str
-            ``SUM`` or ``MEAN``; strings are case-insensitive. As in TensorFlow, any other object is read as SUM.
+            ``SUM`` or ``MEAN``; strings are case-insensitive. As in TensorFlow, objects without a name are read as SUM.
         value : nested structure of array-like
             This replica's arrays: the same structure, shapes and dtypes on all replicas, any memory layout. They must
             not be written to during the call. The IndexedSlices of all replicas are joined: their rows are
@@ -161,7 +161,7 @@ class ReplicaContext(context.Mode):
         Returns
         -------
         nested structure of ndarray
-            `out`; or read-only arrays whose memory the replicas share: for writable arrays, copy them, or run the step
+            `out`; or read-only arrays, whose memory replicas may share: for writable arrays, copy them, or run the step
             with ``RunOptions(writable_results=True)``. PyTorch tensors and JAX arrays have results of the same type;
             each replica may write to its tensors.
 
@@ -173,7 +173,7 @@ class ReplicaContext(context.Mode):
         CollectiveAborted
             If another replica raised an exception.
         DeadlineExceededError
-            If ``timeout_seconds`` of the options has passed.
+            If a time-out, such as ``timeout_seconds`` of the options, has passed.
         InvalidArgumentError
             If a dtype is not supported, or an array of `out` does not fit.
         ValueError
@@ -220,7 +220,7 @@ class ReplicaContext(context.Mode):
         Returns
         -------
         nested structure of ndarray
-            Read-only, because replicas share the memory. A single replica gets copies of its arrays, regardless of the
+            Read-only, because replicas may share the memory. A single replica gets copies of its arrays, whatever the
             axis. PyTorch tensors and JAX arrays have results of the same type; each replica may write to its tensors.
 
         Raises
@@ -230,7 +230,7 @@ class ReplicaContext(context.Mode):
         CollectiveAborted
             If another replica raised an exception.
         DeadlineExceededError
-            If ``timeout_seconds`` of the options has passed.
+            If a time-out, such as ``timeout_seconds`` of the options, has passed.
         InvalidArgumentError
             If an array does not have this axis.
         NotImplementedError

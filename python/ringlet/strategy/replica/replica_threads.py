@@ -1,9 +1,9 @@
 """Helper threads and the collective group of a strategy's replicas, and the pool that keeps them between runs.
 
-For P replicas, a `ReplicaThreads` has a claim counter, P-1 helper threads beside the thread that calls ``run``, and a
-group of P ranks. A strategy keeps the free `ReplicaThreads` in a pool: each run acquires one and releases it, so
-that concurrent and nested runs have separate threads. Helpers refer to their `ReplicaThreads` and never to the
-strategy, which can therefore be collected while they are parked.
+For P replicas, a `ReplicaThreads` has a counter of the replicas that threads have claimed, a group of P ranks, and P-1
+helper threads, or P if the thread that calls ``run`` runs no replica. A strategy keeps the free `ReplicaThreads` in a
+pool: each run acquires one and releases it, so that concurrent and nested runs have separate threads. Helpers refer to
+their `ReplicaThreads` and never to the strategy, which can therefore be collected while they are parked.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ NO_WORK = _NoWork()
 
 
 class ReplicaThreads:
-    """The claim counter, helper threads and collective group that one run at a time uses."""
+    """The counter of claimed replicas, the helper threads and the collective group that one run at a time uses."""
 
     def __init__(self, num_replicas: int, timeout_seconds: float) -> None:
         self.claims = _core.Crew(num_replicas)
@@ -110,7 +110,7 @@ class ReplicaThreads:
 
 
 def _help(threads: ReplicaThreads) -> None:
-    """Execute claimed replicas until the claim counter is closed: the main function of a helper thread."""
+    """Main function of a helper thread: claim and execute replicas until the counter of `threads` is closed."""
     forks = fork_count()
     thread = threading.current_thread()
     _helpers.add(thread)

@@ -81,7 +81,7 @@ class ReplicaRun:
     _errors: Any
 
     shapes: Shapes
-    """Structures that replicas pass to ``all_reduce``, compared here because the core sees flat lists of arrays."""
+    """Structures that replicas pass to their collectives, compared here because the core sees flat lists of arrays."""
 
     members: Sequence[Member]
     """Ranks of this process's replicas in the group that combines their values."""
@@ -156,7 +156,7 @@ class ReplicaRun:
 
     @property
     def is_abandoned(self) -> bool:
-        """Return whether the run has raised an error while replicas were busy."""
+        """Whether the run has raised an error while replicas were busy."""
         return self.threads.is_abandoned
 
     def use_group(self) -> None:

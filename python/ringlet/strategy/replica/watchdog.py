@@ -17,7 +17,7 @@ class Watchdog:
     """A context manager that aborts a group when a replica has waited too long.
 
     After `seconds` (0: no limit), `abort` is called in another thread with the result of `reason`, and makes every call
-    of the group raise `CollectiveAborted`; the ``with`` statement then raises DeadlineExceededError.
+    of the group raise `CollectiveAborted`; the ``with`` statement then raises DeadlineExceededError instead.
     """
 
     __slots__ = ("_abort", "_entry", "_reason", "_seconds", "_text")

@@ -98,7 +98,7 @@ class TPUExtended(MirroredExtended):
 
     @property
     def num_replicas_per_host(self) -> int:
-        """Number of replicas that fit on a host, if there are as many; 0 if one needs several, as in TensorFlow."""
+        """Number of replicas that fit on a host, at most all; 0 if a replica needs several hosts, as in TensorFlow."""
         cores = int(self._metadata.num_of_cores_per_host)
         if self.device_assignment is None:
             return cores
@@ -135,7 +135,7 @@ class TPUExtended(MirroredExtended):
         return HardwareFeature(self.cluster_resolver.tpu_hardware_feature)
 
     def non_slot_devices(self, var_list: Sequence[Any]) -> str:
-        """Return the device of the first host."""
+        """Return the CPU device of the first replica's host."""
         return _host_of(self._devices[0])
 
     @contextmanager
@@ -309,7 +309,7 @@ def _checked_logical_device(logical_device_id: Any) -> int:
 
 
 def _on_device(combined: Any, destinations: Any) -> Any:
-    """Unwrap a combined value if its destination is a single device."""
+    """Return the first component of a combined value, unless its destination is a distributed value."""
     if isinstance(combined, DistributedValues) and not isinstance(destinations, DistributedValues):
         return combined.values[0]
     return combined
