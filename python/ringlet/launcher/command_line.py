@@ -1,7 +1,7 @@
 """The command ``ringlet``: a table of sub-commands, each in a file of the folder ``commands``.
 
 The file of a sub-command has two functions: ``add_arguments(parser)`` and ``execute(options)``, which returns the exit
-status, or raises `CommandError` for an invalid command line. Only the file of the given sub-command is loaded.
+status, or raises `CommandError`. Only the file of the given sub-command is loaded.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _NUMBERS = ("-N", "--nproc_per_node", "--nproc-per-node", "--ntasks")
 
 
 class CommandError(Exception):
-    """An invalid command line; the text names the mistake and its correction in one line."""
+    """A command cannot be executed, usually because of its arguments; the text has cause and remedy, in one line."""
 
 
 class _Parser(argparse.ArgumentParser):

@@ -113,7 +113,7 @@ def job_status(endings: Sequence[Ending], received: int | None) -> int:
 def summary(
     endings: Sequence[Ending], received: int | None, num_workers: int, most_errors: int = _MOST_ERRORS
 ) -> list[str]:
-    """Return a few lines about the failure of a job, to print before its first traceback."""
+    """Return a few lines about the failure of a job, to print before its first traceback; none after SIGPIPE."""
     first = first_failure(endings)
     if first is None or received == signal.SIGPIPE:
         return []

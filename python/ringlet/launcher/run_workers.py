@@ -157,7 +157,6 @@ class _Run:
         self._err.write(f"ringlet run: {text}\n".encode(errors="replace"))
 
     def report(self, signals: Signals) -> int:
-        """Print the summary of the job, and return its exit status."""
         first = shown_failure(self._endings, self._received)
         if self._job.shows_all_tracebacks:
             for ending in self._endings:

@@ -18,7 +18,7 @@ def main(call: int, result: int) -> None:
     """Run one call and send its result.
 
     `call` is the descriptor of a file with the pickled ``sys.argv`` of the parent and the pickled call. `result` is the
-    descriptor of a pipe to the parent, for a parcel of (has returned, value or Failure).
+    descriptor of a pipe to the parent, for the pickled pair of whether the call has returned, and its value or Failure.
     """
     for descriptor in (call, result):
         os.set_inheritable(descriptor, False)

@@ -33,7 +33,7 @@ class RendezvousClient:
     def attempt(self) -> ConnectedGroup | None:
         """Join the group; return None if the caller can retry, for example because no host listens yet.
 
-        If the rendezvous fails, raises the error that :meth:`RendezvousHost.wait_for_all` raises in the host.
+        Raises an error if the rendezvous fails, or if the host refuses this process for good.
         """
         self.arrived = set()
         connection = new_socket()

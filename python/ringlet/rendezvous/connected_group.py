@@ -53,18 +53,18 @@ class ConnectedGroup:
     late_arrivals: LateArrivals | None = field(default=None)
 
     def release(self) -> None:
-        """Close the peers, and release the name without waiting for it; safe in finalizers."""
+        """Close the peers, and release the rendezvous name without waiting for it; safe in finalizers."""
         for peer in self.peers:
             peer.close()
         if self.late_arrivals is not None:
             self.late_arrivals.stop()
 
     def wait(self) -> None:
-        """After `release`, wait until the name is released."""
+        """After `release`, wait until the rendezvous name is released."""
         if self.late_arrivals is not None:
             self.late_arrivals.wait()
 
     def close(self) -> None:
-        """Close the peers, and release the name."""
+        """Close the peers, and release the rendezvous name."""
         self.release()
         self.wait()

@@ -31,8 +31,8 @@ def listed(names: list[str]) -> str:
 class Job:
     """A job, as configured in one of its processes. Only processes with equal `name` and `job_id` connect.
 
-    `name` is the name that the program gives to the group, `job_id` is the value of ``RINGLET_JOB_ID``, and `num_ranks`
-    must be equal in all processes.
+    `name` is the name that the program gives to the group, `job_id` is ``RINGLET_JOB_ID`` or the launcher's id, and
+    `num_ranks` must be equal in all processes.
     """
 
     name: str

@@ -10,8 +10,8 @@ refused.
     admits them  ------- waiting --------->  receive the list of the present ranks
     has all ranks -- complete, peer, go -->  have a connection to each process
 
-A process that times out, fails or is interrupted sends "leaving", and other processes can take its ranks. A process
-that exits without this message is lost: every connected process raises an error.
+A process other than the host that times out, fails or is interrupted sends "leaving", and other processes can take its
+ranks. A process that exits without this message is lost: every connected process raises an error.
 """
 
 from __future__ import annotations

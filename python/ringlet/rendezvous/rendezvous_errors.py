@@ -29,7 +29,7 @@ def departure_reason(connection: socket.socket) -> str | None:
 
 
 def how_it_left(process: _core.Pidfd) -> str:
-    """Return how a process whose connection has closed ended, as a predicate such as "exited with status 1"."""
+    """Return how a process has closed its connection, as a predicate such as "exited with status 1"."""
     if process.fileno() < 0:
         return "closed its connection"
     with selectors.DefaultSelector() as selector:
