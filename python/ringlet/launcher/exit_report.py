@@ -59,7 +59,7 @@ class Ending:
 
     @property
     def error(self) -> str:
-        """The line that names the worker's exception, if any."""
+        """The line that names the worker's exception; empty if there is none."""
         return exception_line(self.words) if self.words else ""
 
     @property
@@ -69,7 +69,7 @@ class Ending:
 
     @property
     def is_own(self) -> bool:
-        """Whether the worker failed by itself, and not because of a signal from the launcher."""
+        """Whether the worker failed, and not because of a signal from the launcher."""
         if self.status == 0 or self.asked_at is None:
             return self.status != 0
         # After the launcher's SIGTERM, a nonzero status alone is not a failure, because a signal handler may exit

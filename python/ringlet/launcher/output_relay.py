@@ -14,7 +14,7 @@ _TRAILING = re.compile(rb"\r+$", re.MULTILINE)
 
 
 class LineSplitter:
-    r"""Collects bytes of any encoding until their line is complete; lines of more than `longest` bytes are split.
+    r"""Collects bytes of any encoding until their line is complete; a line of more than `longest` bytes may be split.
 
     For a line that carriage returns restart, such as a progress bar, only the last state is kept.
 

@@ -67,7 +67,7 @@ def hosts_of(processes: Sequence[tuple[Sequence[int], ProcessIdentity]]) -> list
 
 
 class HostGroup:
-    """A group over several hosts, with the interface of the core's groups.
+    """A group over several hosts, which members use in place of a core group.
 
     `local` is the group of the ranks of this host. For each rank of all hosts, `identities` has the identity of its
     process, and `processes` the number of the process in the MPI job. A group split from `whole` also fails if `whole`
@@ -193,11 +193,11 @@ class HostGroup:
         return WorkerLostError(text, rank, process.host, process.pid, how)
 
     def failure_of(self, text: str) -> Exception:
-        """Return the error for the text of a failure, whose ranks are numbers in the whole group."""
+        """Return the error for the text of a failure, in which ranks are numbered over all hosts."""
         return self._typed(text if text.startswith(WHOLE) else WHOLE + text)
 
     def _translated(self, error: Exception, number: int) -> Exception:
-        """Return an error with ranks numbered in the whole group; the core numbers them within this host."""
+        """Return an error with ranks numbered over all hosts; the core numbers them within this host."""
         text = str(error.args[0]) if error.args else ""
         if self._first is not None and text == str(self._first):
             return self._first

@@ -1,4 +1,4 @@
-"""One rank of a group over several hosts, with the interface of the core's members."""
+"""One rank of a group over several hosts, which a :class:`Member` uses in place of a core member."""
 
 from __future__ import annotations
 

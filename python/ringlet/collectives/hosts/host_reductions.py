@@ -343,7 +343,7 @@ class HostReductions(HostCalls):
 
 
 def _pieces(streams: Iterable[Any]) -> Iterable[tuple[Array, Array]]:
-    """Yield the inputs and outputs in pieces of half a message, the fastest size in measurements."""
+    """Yield the inputs and outputs in pieces of at most half a message, the fastest size in measurements."""
     for source, result, _ in streams:
         step = PIECE_BYTES // 2 // max(partial_dtype(source.dtype).itemsize, result.dtype.itemsize)
         for begin in range(0, len(source), step):

@@ -73,7 +73,7 @@ class CentralStorageExtended(MirroredExtended):
 
     @property
     def parameter_devices(self) -> tuple[str, ...]:
-        """The device that holds the variables, spelled like the argument, as in TensorFlow."""
+        """The device that holds the variables, in a tuple, spelled like the argument, as in TensorFlow."""
         return self._parameter_devices
 
     def non_slot_devices(self, var_list: Sequence[Any]) -> Any:

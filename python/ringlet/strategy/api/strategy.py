@@ -189,8 +189,9 @@ class Strategy(DeprecatedCalls):
         Raises
         ------
         ValueError
-            If `args` is not a list or tuple, or if the replicas return different structures. `TPUStrategy` also raises
-            it for more positional arguments than parameters, and for a variable in ``*args``, as in TensorFlow.
+            If `args` is not a list or tuple, or if replica 0 returns a structure and another replica a different
+            result. `TPUStrategy` also raises it for more positional arguments than parameters, and for a variable in
+            ``*args``, as in TensorFlow.
         TypeError
             If `kwargs` is not a mapping, or `fn` is not callable or an ``async def`` function.
         RuntimeError

@@ -59,7 +59,7 @@ def check_input_options(options: Any) -> None:
 
 
 def refuse_per_replica(extended: Any, options: Any) -> None:
-    """Raise NotImplementedError if the options request PER_REPLICA of a strategy that supports PER_WORKER only."""
+    """Raise NotImplementedError if the options request PER_REPLICA, for a strategy that supports PER_WORKER only."""
     if options is not None and options.experimental_replication_mode.name == "PER_REPLICA":
         raise NotImplementedError(
             "InputReplicationMode.PER_REPLICA is only supported in distribute_datasets_from_function (formerly "

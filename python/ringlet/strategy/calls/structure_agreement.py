@@ -69,7 +69,7 @@ class Shapes:
         self._slots[self._next_slots[replica]][replica] = shape
 
     def compare(self, replica: int, shape: Any) -> None:
-        """Raise an error unless replica 0 combined the same structure in the call that has returned."""
+        """Raise an error unless replica 0 passed the same structure to the call that has returned."""
         slot = self._next_slots[replica]
         first = self._slots[slot][0]
         self._next_slots[replica] = 1 - slot

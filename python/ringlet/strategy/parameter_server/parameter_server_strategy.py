@@ -136,7 +136,7 @@ class ParameterServerExtended(OneDeviceExtended):
 
     @property
     def worker_devices(self) -> tuple[str, ...]:
-        """The name of the device on which a worker runs functions."""
+        """The name of the device on which a worker runs functions, in a tuple."""
         return (_WORKER_DEVICE,)
 
     @property

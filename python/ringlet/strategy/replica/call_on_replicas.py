@@ -33,8 +33,8 @@ class _ParallelCall:
 def call_on_replicas(pool: ReplicaThreadPool, call: Callable[[int], T], abort: Callable[[str], None]) -> list[T]:
     """Call a function for each replica of this process, in parallel threads; the calls may wait for each other.
 
-    `abort` is called with a reason if a call is interrupted or too slow. Raises the failure chosen by
-    :func:`primary_failure`.
+    `abort` is called with a reason if a call is interrupted or too slow. Raises DeadlineExceededError
+    if a call is too slow, else the failure chosen by :func:`primary_failure`, if any.
     """
     owner = object()
     try:

@@ -23,7 +23,7 @@ def primary_failure(failures: Mapping[int, BaseException]) -> tuple[int, BaseExc
 
 
 def follows_from_abort(error: BaseException) -> bool:
-    """Return whether an exception, or its cause or context, follows from a collective that another rank aborted."""
+    """Return whether an exception, or one in its chain of causes and contexts, is a CollectiveAborted."""
     seen: set[int] = set()
     link: BaseException | None = error
     while link is not None and id(link) not in seen:

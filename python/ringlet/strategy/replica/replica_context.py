@@ -39,7 +39,7 @@ _id_arrays: dict[int, Array] = {}
 
 
 def _id_array(replica_id: int) -> Array:
-    """Return the read-only int32 scalar of a replica id, the same object every time."""
+    """Return a replica id as a read-only 0-d int32 array, the same object every time."""
     if replica_id not in _id_arrays:
         array = np.array(replica_id, np.int32)
         array.setflags(write=False)
