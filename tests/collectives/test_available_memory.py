@@ -7,7 +7,7 @@ import pytest
 
 import ringlet
 from ringlet.collectives.available_memory import AvailableMemory, available_memory
-from ringlet.errors import SharedMemoryFullError
+from ringlet.errors import InvalidArgumentError, SharedMemoryFullError
 
 GIB = 2**30
 
@@ -75,3 +75,17 @@ def test_more_than_is_left_is_refused_before_anything_is_reserved():
     assert raised.value.need_bytes == 2**39
     assert 0 < raised.value.free_bytes < 2**39
     assert ringlet.empty_shared(2**23, np.uint8).nbytes == 2**23
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        (2.5, "shape is 2.5: expected integers."),
+        ((2, -3), "shape is (2, -3): expected non-negative numbers."),
+        ((2**20, 2**20), "an array of shape (1048576, 1048576) has 1099511627776 bytes: the maximum is 2**40 - 1."),
+    ],
+)
+def test_a_wrong_shape_is_refused(shape, message):
+    with pytest.raises(InvalidArgumentError) as raised:
+        ringlet.empty_shared(shape, np.uint8)
+    assert str(raised.value) == message

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -13,7 +13,7 @@ from ringlet import _core
 from ringlet.collectives.argument_parsing import whole_number_of
 from ringlet.errors import InvalidArgumentError
 
-MOST_BYTES = 1 << 40  # maximum size of one array in bytes
+MOST_BYTES = 1 << 40  # arrays are smaller, in bytes
 
 # Minimum size for which the available memory is checked; for less, the check would cost more than the allocation.
 _CHECKED_BYTES = 1 << 22
@@ -55,7 +55,7 @@ def empty_shared(shape: int | Sequence[int], dtype: DTypeLike = np.float64) -> N
     >>> x.sum(), x.flags.c_contiguous
     (np.float32(6.0), True)
     """
-    sizes = [shape] if isinstance(shape, (int, np.integer)) else list(shape)
+    sizes = list(shape) if isinstance(shape, Iterable) else [shape]
     dims = [whole_number_of(64, size, "shape", "integers") for size in sizes]
     wanted = cast("np.dtype[Any]", np.dtype(dtype))
     if any(size < 0 for size in dims):
@@ -63,7 +63,7 @@ def empty_shared(shape: int | Sequence[int], dtype: DTypeLike = np.float64) -> N
     if wanted.hasobject:
         raise InvalidArgumentError(f"dtype is {wanted}: Python objects cannot be shared. Use a numeric dtype.")
     if (bytes_wanted := math.prod(dims) * wanted.itemsize) >= MOST_BYTES:
-        raise InvalidArgumentError(f"an array of shape {tuple(dims)} has {bytes_wanted} bytes: the maximum is 2**40.")
+        raise InvalidArgumentError(f"an array of shape {tuple(dims)} has {bytes_wanted} bytes: the maximum is 2**40 - 1.")
     if bytes_wanted >= _CHECKED_BYTES and _core.shared_statistics()["idle_bytes"] < bytes_wanted:
         from ringlet.collectives.available_memory import (
             check_available_memory,
