@@ -63,7 +63,9 @@ def empty_shared(shape: int | Sequence[int], dtype: DTypeLike = np.float64) -> N
     if wanted.hasobject:
         raise InvalidArgumentError(f"dtype is {wanted}: Python objects cannot be shared. Use a numeric dtype.")
     if (bytes_wanted := math.prod(dims) * wanted.itemsize) >= MOST_BYTES:
-        raise InvalidArgumentError(f"an array of shape {tuple(dims)} has {bytes_wanted} bytes: the maximum is 2**40 - 1.")
+        raise InvalidArgumentError(
+            f"an array of shape {tuple(dims)} has {bytes_wanted} bytes: the maximum is 2**40 - 1."
+        )
     if bytes_wanted >= _CHECKED_BYTES and _core.shared_statistics()["idle_bytes"] < bytes_wanted:
         from ringlet.collectives.available_memory import (
             check_available_memory,
