@@ -1,8 +1,9 @@
 """Nested structures of arguments and results: flattening, rebuilding, and registration of node types.
 
 Containers are lists, tuples, namedtuples, dictionaries (in key order, as in ``tf.nest``), deques, subclasses of these,
-other mappings, and every node type registered here or in optree. Composites are dataclasses and attrs classes.
-Any other object is a leaf, including ``None``.
+``UserList``, most other mappings, classes with ``__tf_flatten__``, and every node type registered here or in optree.
+Composites are dataclasses and attrs classes whose instances can be rebuilt. Any other object is a leaf, including
+arrays and ``None``.
 """
 
 from __future__ import annotations

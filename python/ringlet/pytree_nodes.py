@@ -24,7 +24,7 @@ _ARRAY_PROTOCOLS = ("__array__", "__array_interface__", "__dlpack__")
 
 
 class Rest:
-    """A node without its children: its type, the names of its children, and `extra`, other state to rebuild it.
+    """A node without its children: its type, `names` (field names, keys or metadata), and `extra`, to rebuild it.
 
     Comparisons ignore `extra`.
     """
@@ -161,7 +161,6 @@ def container_kind(node_type: type[Any]) -> Kind | None:
 
 
 def _field_names(node_type: type[Any]) -> tuple[str, ...]:
-    """Return the field names of a dataclass or an attrs class."""
     fields = getattr(node_type, "__dataclass_fields__", None)
     if fields is not None:
         # Pseudo-fields (ClassVar, InitVar) are in the same table, but are not attributes of an instance.
@@ -217,7 +216,7 @@ def _is_of_this_library(node_type: type[Any]) -> bool:
 
 
 def composite_kind(instance: Any) -> Kind | None:
-    """Return functions that split and rebuild a composite; None for other objects, or if it cannot be rebuilt."""
+    """Return functions that split and rebuild a composite; None for objects that are leaves or cannot be rebuilt."""
     node_type = type(instance)
     if not (hasattr(node_type, "__dataclass_fields__") or hasattr(node_type, "__attrs_attrs__")):
         return None

@@ -229,7 +229,7 @@ _COMBINE: dict[Op, Callable[[Array, Array], Array]] = {
 
 
 def _finish(total: Array, op: Op, num_ranks: int, like: Array) -> Array:
-    """Round a reduction to its result dtype, once, and reshape it to the input's shape."""
+    """Divide a mean, round a reduction to its result dtype, once, and reshape it to the input's shape."""
     dtype = np.asarray(like).dtype
     with np.errstate(all="ignore"):
         if op is Op.MEAN:

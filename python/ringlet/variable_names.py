@@ -49,10 +49,11 @@ _has_warned = False
 
 
 def misspelt(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return each variable with a misspelt name, and the nearest name that is read.
+    """Return each variable with a misspelt name, and the name that was probably meant.
 
     A name counts as misspelt if it begins with ``RINGLET_`` and no such variable is read, or if it differs from
-    ``TF_CONFIG``, ``WORLD_SIZE`` or ``RANK``, if unset, only in case and by at most one edit per four characters.
+    ``TF_CONFIG``, ``WORLD_SIZE`` or ``RANK``, if unset, only in case and, after the first letter, by at most one edit
+    per four characters. ``RACK`` and ``RAND`` are excepted.
     """
     found = {}
     for name in sorted(environ):

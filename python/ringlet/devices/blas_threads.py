@@ -1,8 +1,8 @@
 """BLAS threads: limits the threads of BLAS libraries while replicas run, to avoid oversubscribing the cores.
 
 A BLAS library uses as many threads as there are cores; P replicas would use P times as many. The limit, cores divided
-by replicas, is set when the first run of replicas starts; the previous number is restored when the last run ends. A run
-calls the getter of a library once and its setter twice, which takes 0.7 us. The loaded libraries are listed once, and
+by replicas, is set when a run of replicas starts; the previous number is restored when the last run ends. A run calls
+the getter of a library once and its setter at most twice, which takes 0.7 us. The loaded libraries are listed once, and
 again after further imports.
 """
 
@@ -124,10 +124,7 @@ class BlasLimiter:
                 self._changes.pop()  # removed last: after an interrupt, the value is restored again
 
     def limit_this_thread(self, num_replicas: int) -> None:
-        """Limit the BLAS threads of this thread permanently, in libraries with a limit per thread.
-
-        Called by threads that only run replicas.
-        """
+        """Limit the BLAS threads of this thread permanently, in libraries with a limit per thread."""
         for library in self._libraries:
             if library.is_per_thread:
                 library.set_threads(self._asked or min(library.get_threads(), max(1, self._cores // num_replicas)))

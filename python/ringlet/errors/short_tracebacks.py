@@ -95,9 +95,9 @@ def _asked_for_all() -> bool:
 
 
 def short_traceback(error: BaseException) -> TracebackType | None:
-    """Return the traceback without Ringlet's frames.
+    """Return the traceback without the frames of Ringlet and of the standard library that it calls.
 
-    If the error is unexpected or no frame remains, return the whole traceback.
+    If the error is unexpected or was raised elsewhere, or no frame of the user remains, return the whole traceback.
     """
     frames = []
     trace = error.__traceback__

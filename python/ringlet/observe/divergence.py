@@ -71,7 +71,7 @@ def first_divergence(processes: Iterable[Process]) -> Divergence | None:
 
 
 def last_wait(processes: Iterable[Process]) -> str | None:
-    """Return a line about the last call that only some ranks of a group made, or None."""
+    """Return a line about a group's last call that only some of its ranks made and still wait in, or None."""
     for calls in reversed(calls_by_group(processes).values()):
         made = calls[max(calls)]
         last = made[min(made)]

@@ -24,7 +24,7 @@ def new_memory() -> tuple[int, str]:
 
 
 def open_own() -> None:
-    """Start the recorder of this process, unless it is off. Called for the first group; raises no error."""
+    """Unless the recorder is off, start it, if the system provides memory, and open the file of a requested trace."""
     from ringlet import _core  # loaded here because the launcher does not use it
 
     if os.environ.get("RINGLET_RECORDER") == "0" or sys.platform != "linux":

@@ -95,7 +95,7 @@ def rank_stacks(ranks: Sequence[tuple[int, int, bool]]) -> list[str]:
     list of str
         For each rank, its innermost frames, each on a new line. For a rank outside a call, threads in a call of another
         rank are left out. If the thread of a rank is unknown, or has no frames outside Ringlet, the text has the frames
-        of every thread that is not in a call.
+        of up to four threads that are not in a call.
     """
     frames = sys._current_frames()
     frames.pop(threading.get_ident(), None)  # omits the thread that makes the report
@@ -106,7 +106,7 @@ def rank_stacks(ranks: Sequence[tuple[int, int, bool]]) -> list[str]:
 
 
 def thread_stacks(threads: Iterable[int | None]) -> str:
-    """Return, as text to append to a message, the innermost frames of up to four threads that run the program."""
+    """Return, as text to append to a message, the innermost frames of up to four threads, if they run the program."""
     current = sys._current_frames()
     stacks = {thread: _frames(current[thread]) for thread in threads if thread in current}
     texts = [f"\n  {_name(thread)}:{_lines(found)}" for thread, found in stacks.items() if found]

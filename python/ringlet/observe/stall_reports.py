@@ -61,7 +61,7 @@ def wait_for_threads(
     wait : callable
         Takes a limit in seconds, and returns whether the wait has ended, as ``threading.Condition.wait`` does.
     seconds : float
-        The limit: the result of :func:`stall_seconds`, computed once by the caller.
+        The limit, such as the result of :func:`stall_seconds`.
     what : str
         The log message, with ``%g`` for the seconds; the frames of the threads follow it.
     threads : callable

@@ -1,7 +1,7 @@
 """Trace: a timeline of this process, which a thread writes to a file while the program runs.
 
 The file is a JSON array, with one event per line; viewers do not need its closing bracket, which is written last. The
-calls of ranks are read from the flight recorder. Other events are the spans that `Trace.timed` measures.
+calls of ranks are read from the flight recorder. Most other events are the spans that `Trace.timed` measures.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LONG_CALL_SECONDS = 1.0
 
 
 class Trace:
-    """A trace, whose file is opened by `begin`, which the first group or span calls."""
+    """A trace of this process; `begin` opens its file."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -65,7 +65,7 @@ class Trace:
         self._begun_calls: set[int] = set()  # threads whose call in progress has been written
 
     def begin(self) -> None:
-        """Open the file, unless it is open; raise OSError on failure."""
+        """Open the file and start the thread that writes to it, unless done before; raise OSError on failure."""
         if self.path:
             return
         with self._lock:
@@ -109,7 +109,7 @@ class Trace:
     def timed(
         self, name: str, category: str, function: Callable[..., R], replica: int | None = None
     ) -> Callable[..., R]:
-        """Return a function that calls `function`, for `replica` if given, and traces the time that it takes."""
+        """Return a function that calls `function`, for `replica` if given, and traces all but short stages."""
 
         def call(*args: Any, **kwargs: Any) -> R:
             self.begin_or_stop()
@@ -159,7 +159,7 @@ class Trace:
     def _drain(self, is_last: bool = False) -> float | None:
         """Write all new calls and spans; return the fraction of the fullest buffer that they occupied.
 
-        Return None if the file is closed.
+        Return None if they cannot be written.
         """
         events: list[str] = []
         fill = len(self._spans) / _MOST_SPANS
@@ -237,7 +237,7 @@ class Trace:
         return self._named(number + 1, f"{what} {number}")
 
     def _thread_track(self, thread: int) -> int:
-        """Return the track of a thread: the track of its rank, except with replicas, which may change threads."""
+        """Return the track of a thread's rank; its own without a rank, or with replicas, which may change threads."""
         if thread in self._rank_tracks and not self._has_replicas:
             return self._rank_tracks[thread]
         if thread not in self._tracks:
@@ -270,7 +270,7 @@ class Trace:
         return self._rings
 
     def _write(self, text: str) -> bool:
-        """Write whole events; on failure, end the trace with a warning, and return False."""
+        """Write whole events; return False if the file is closed, or after a failure, which ends the trace."""
         if self._file < 0:
             return False
         data = text.encode()

@@ -46,8 +46,8 @@ _MOST_SHOWN = 24
 class Conversions:
     """Conversions of a :class:`~ringlet.sharding.ShardedArray`.
 
-    Each conversion gathers the values if they differ between devices. :func:`ringlet.sharding.strict` refuses only
-    implicit conversions: ``np.asarray`` and functions that call it.
+    Conversions gather the values if they differ between devices. :func:`ringlet.sharding.strict` refuses only implicit
+    conversions, such as ``np.asarray`` and functions that call it.
     """
 
     __slots__ = ()
@@ -74,7 +74,7 @@ class Conversions:
         return bool(self._layout.is_replicated or not self.shape)
 
     def _gathered(self: Any) -> Array:
-        """Return a plain read-only array: a view if one buffer has all values. The caller records the gather."""
+        """Return a plain read-only array, a view if one buffer has all values, without recording the gather."""
         from ringlet.sharding.explain_operations import recording_suspended
         from ringlet.sharding.layout.layout import Layout
         from ringlet.sharding.resharding.reshard import redistribute
@@ -156,11 +156,11 @@ class Conversions:
         return shards[0]
 
     def item(self: Any, *index: Any) -> Any:
-        """Return one element as a Python number; parameters as for ``ndarray.item``."""
+        """Return one element as a Python object; parameters as for ``ndarray.item``."""
         return self._gathered().item(*index)
 
     def tolist(self: Any) -> Any:
-        """Return all elements as nested lists of Python numbers."""
+        """Return all elements as Python objects, in nested lists unless the array is 0-d."""
         return self._gathered().tolist()
 
     def tofile(self: Any, fid: Any, sep: str = "", format: str = "%s") -> None:  # NumPy's parameter names
@@ -190,7 +190,7 @@ class Conversions:
         return np.round(self, digits or 0) if self.shape else round(self.numpy(), digits)
 
     def _number(self: Any) -> Any:
-        """Return the only element, for conversion to a number.
+        """Return the only element, as a scalar or an array, for conversion to a number.
 
         If the size is not 1, return an array of this shape, for which NumPy raises its error.
         """

@@ -261,7 +261,9 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
         return self.T.conj() @ x
 
     def reshard(self: Any, sharding: Sharding | NamedSharding | PartitionSpec) -> ShardedArray:
-        """Return the same values in another sharding, sending as few bytes as possible.
+        """Return the same values in another sharding.
+
+        Sends as few bytes as possible or, on devices with positions in a topology, takes the least predicted time.
 
         Parameters
         ----------
@@ -272,7 +274,8 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
         Returns
         -------
         ShardedArray
-            If devices share memory, the result shares this array's memory until either array is written to.
+            If devices share memory and neither sharding is unreduced, the result shares this array's memory until
+            either array is written to.
 
         Raises
         ------

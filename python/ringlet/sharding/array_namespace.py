@@ -61,7 +61,7 @@ def _argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: boo
 
 
 def _reshape(x: Any, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Any:
-    """Return a writable array of another shape; the first write copies its elements."""
+    """Implement the standard's reshape: a sharded result is writable; the first write copies shared memory."""
     options = {} if copy is None else {"copy": copy}  # NumPy 2.0 does not have `copy`
     made: Any = np.reshape(x, shape, **options)  # type: ignore[call-overload]
     return as_writable(made) if isinstance(made, ShardedArray) else made
@@ -131,8 +131,8 @@ _namespaces = lru_cache(maxsize=64)(Namespace)
 def namespace(mesh: Mesh) -> Namespace:
     """Return the namespace of the array API standard, 2025.12, for arrays on a mesh.
 
-    Its functions are NumPy's, which compute sharded arrays tile by tile. Functions that create arrays, such as
-    ``zeros`` and ``asarray``, place them on the mesh: each axis in turn cuts the first dimension that it divides
+    Its functions are NumPy's, except where the standard differs. Functions that create arrays, such as ``zeros`` and
+    ``asarray``, place them on the mesh: each axis in turn cuts the first dimension that it divides
     evenly. ``device=`` may be ``"cpu"`` or a sharding. ``x.__array_namespace__()`` is this namespace for `x`'s mesh.
 
     Parameters

@@ -28,7 +28,7 @@ def shard(array: ArrayLike, sharding: Sharding | NamedSharding, num_devices: int
     array : array-like
         If devices share memory, an ndarray is not copied: writes to the ndarray and to the result are visible in both.
         With several processes, every process passes the same array and keeps the tiles of its own devices. A sharded
-        array is resharded.
+        array is resharded, or gathered if its devices are different ones.
     sharding : Sharding or NamedSharding
         Must match the array's number of dimensions. The last tiles of a dimension are shorter or empty if its size is
         not a multiple of the number of tiles.

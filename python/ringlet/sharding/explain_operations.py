@@ -145,7 +145,7 @@ def record_operation(
 ) -> None:
     """Record an operation in the open reports, or as part of the enclosing composite operation.
 
-    `is_gathered` states that the operation has no tiled form.
+    `is_gathered` states that the operation gathers an array.
     """
     watch = _WATCH.get()
     if watch is None:
@@ -179,7 +179,7 @@ def recorded_as_one(name: str, operands: Any, work: Callable[[], T]) -> T:
 
 @contextmanager
 def recording_suspended() -> Iterator[None]:
-    """Suspend recording in the block; its work is counted elsewhere."""
+    """Suspend recording in the block."""
     token = _WATCH.set(None)
     try:
         yield

@@ -64,9 +64,9 @@ class Generator:
 
     Has all distributions of :class:`numpy.random.Generator`, with their parameters (numbers or plain arrays that
     broadcast to the result) and a required keyword ``sharding=``. Not supported: ``bytes``, ``spawn``, ``out=``,
-    ``choice(..., replace=False)`` and ``choice`` of several dimensions. Nothing is sent. Vectors of ``dirichlet``,
-    ``multinomial``, ``multivariate_hypergeometric`` and ``multivariate_normal``, all with the same parameters, lie
-    along the result's last dimension.
+    ``choice(..., replace=False)`` and ``choice`` of several dimensions. Drawing numbers sends nothing. Vectors of
+    ``dirichlet``, ``multinomial``, ``multivariate_hypergeometric`` and ``multivariate_normal``, all with the same
+    parameters, lie along the result's last dimension.
 
     The numbers of call n are those of NumPy's Philox with a key made from seed and n, one stream for each 16,384
     elements in C order. They differ from the numbers of ``numpy.random.default_rng(seed)``. Processes of a mesh must
@@ -137,8 +137,8 @@ class Generator:
     def permutation(self, x: Any, *, axis: int = 0, sharding: Sharding | NamedSharding | None = None) -> ShardedArray:
         """Return the numbers from 0 to `x` - 1 in random order, or an array with its slices along `axis` reordered.
 
-        Random keys are sorted, which sends as much as :func:`numpy.argsort`. The first k elements are a sample without
-        replacement.
+        Sorts random keys, which sends as much as :func:`numpy.argsort`, and takes the slices of an array in this order.
+        The first k elements are a sample without replacement.
 
         Parameters
         ----------

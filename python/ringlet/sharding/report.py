@@ -87,7 +87,7 @@ class Operation:
 
     @property
     def seconds(self) -> float | None:
-        """Predicted time in seconds of its collectives in sequence; None if devices have no position in a topology."""
+        """Predicted time in seconds of its collectives in sequence; None if no collective has a predicted time."""
         return _seconds_of(self.collectives)
 
     def __repr__(self) -> str:
@@ -107,8 +107,8 @@ class Report:
     operations : list of Operation
         In order of completion.
     unreduced : list of Operation
-        Reductions that are still due when the block ends: one for each partial result still in use. The
-        properties below do not include them.
+        Reductions that are still due, for partial results in use when the block ends. The properties below do
+        not include them.
 
     Examples
     --------
@@ -139,7 +139,7 @@ class Report:
 
     @property
     def gathers(self) -> list[Operation]:
-        """Operations without a tiled form."""
+        """Operations that gathered an array, such as conversions to plain arrays and functions without a tiled form."""
         return [operation for operation in self.operations if operation.is_gathered]
 
     @property
@@ -157,7 +157,7 @@ class Report:
 
     @property
     def seconds(self) -> float | None:
-        """Predicted time in seconds of all collectives in sequence; None if devices have no position in a topology."""
+        """Predicted time in seconds of all collectives in sequence; None if no collective has a predicted time."""
         return _seconds_of(self.collectives)
 
     def __str__(self) -> str:

@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 
 
 class ShardedKind(ArrayAdapter):
-    """Adapter of sharded arrays: each device combines its tile with the same device's tiles in other replicas.
+    """Adapter of sharded arrays: collectives combine the values of whole arrays.
 
-    A result has the layout of the given arrays, so nothing moves between the devices of a replica. Replicas share the
-    memory of results, which is read-only.
+    A result has the layout of the given array, without parts. Results that share memory are read-only.
     """
 
     name = "ShardedArray"

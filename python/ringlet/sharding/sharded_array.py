@@ -243,7 +243,7 @@ class ShardedArray(ArrayMethods, Conversions):
 
     @property
     def mesh(self) -> Mesh | None:
-        """The mesh that the array was made with, if any."""
+        """The mesh of the array's devices, if any."""
         return self._group.mesh
 
     @property

@@ -136,7 +136,8 @@ def visualize(
 ) -> Visualization:
     """Draw which device holds which part of an array.
 
-    Rows and columns are the last two divided dimensions; each tile along other dimensions has its own table.
+    Rows and columns are the last two divided dimensions, or adjacent dimensions if fewer are divided. Each tile along
+    other divided dimensions has its own table.
 
     Parameters
     ----------

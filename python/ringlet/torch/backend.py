@@ -37,7 +37,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
     """A process group of ``torch.distributed`` over processes of one host, or of one MPI job.
 
     Created by ``torch.distributed.init_process_group("ringlet")`` and ``torch.distributed.new_group``. The functions
-    of ``torch.distributed`` call its methods. Operations of one group run in the order of the calls; different groups
+    of ``torch.distributed`` call its methods. Collectives of one group run in the order of the calls; different groups
     run independently.
     """
 
@@ -69,7 +69,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
 
     @classmethod
     def create(cls, options: Any, backend_options: Any = None) -> RingletProcessGroup:
-        """Create a group; called by ``torch.distributed``."""
+        """Create a group; raise InvalidArgumentError if `backend_options` is given."""
         if backend_options is not None:
             raise InvalidArgumentError(
                 f"pg_options is {backend_options!r}: the ringlet backend has no options. Omit pg_options."
@@ -126,7 +126,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
         return self._member._core.calls
 
     def as_in_errors(self, report: str) -> str:
-        """Return a report about a wait with this group's time-out with timeout= in place of RINGLET_TIMEOUT_SECONDS."""
+        """Replace RINGLET_TIMEOUT_SECONDS in a report with the argument timeout=, if its time-out is this group's."""
         limit = f"fails after {self._seconds:g} s ("
         return report.replace(f"{limit}RINGLET_TIMEOUT_SECONDS", f"{limit}timeout= of init_process_group or new_group")
 

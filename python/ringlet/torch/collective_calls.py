@@ -39,7 +39,7 @@ class CollectiveCalls:
         raise NotImplementedError
 
     def _run(self, call: str, run: Callable[[], Any], results: Sequence[Any], opts: Any = None) -> RingletWork:
-        """Start an operation; a synchronous operation runs in the calling thread."""
+        """Start an operation; a synchronous operation is done on return."""
         self._check_usable(call)
         is_async = opts is None or getattr(opts, "asyncOp", True)
         done = self._operations.run(run, call, is_async)
@@ -343,7 +343,7 @@ class CollectiveCalls:
         return received
 
     def _check_received(self, call: str, received: list[int], outputs: Iterable[int]) -> None:
-        """Raise an error if the numbers of received items differ from `outputs`; called after the collective."""
+        """Raise an error if the numbers of received items differ from `outputs`."""
         expected = list(outputs)
         if received != expected:
             raise InvalidArgumentError(

@@ -77,12 +77,12 @@ def checked(tensors: Sequence[Any], call: str) -> list[Any]:
 
 
 def described(tensor: Any) -> str:
-    """Return the dtype and number of elements of a tensor as text, which must be equal for sender and receiver."""
+    """Return the dtype and number of elements of a tensor as text, such as ``float32[6]``."""
     return f"{str(tensor.dtype).removeprefix('torch.')}[{tensor.numel()}]"
 
 
 def check_writable(tensors: Sequence[Any], call: str) -> None:
-    """Raise an error if elements of an output share memory: `copy_` would fail only after the collective."""
+    """Raise an error for an expanded output, whose elements share memory: `copy_` would fail after the transfer."""
     for tensor in tensors:
         if tensor.numel() and any(
             stride == 0 and size > 1 for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
@@ -132,7 +132,7 @@ def as_array(tensor: Any, as_bytes: bool = False) -> Array:
 
 @lru_cache
 def _numpy_kind(dtype: Any) -> tuple[str, int]:
-    """Return the dtype of a tensor's array, and the number of array items for each element of the tensor."""
+    """Return NumPy's type string for a tensor's array, and the number of array items for each element of the tensor."""
     with contextlib.suppress(TypeError):  # NumPy does not have this dtype
         if dtype not in _NARROW:
             return torch.empty(0, dtype=torch.uint8).view(dtype).numpy().dtype.str, 1

@@ -114,7 +114,7 @@ class RingletWork(torch.distributed.Work):  # type: ignore[misc]
 
 
 def backend_error(error: BaseException, global_ranks: Sequence[int] | None = None) -> BaseException:
-    """Return an error as users of torch expect it: a `DistBackendError` if a group has failed.
+    """Return an error as users of torch expect it: a `DistBackendError` if a group has failed, else the error itself.
 
     A documented error of Ringlet becomes the `__context__`, which is not printed: the text has its name and message.
     Any other error becomes the `__cause__`. `global_ranks` lists the global rank of each rank of the group; None if

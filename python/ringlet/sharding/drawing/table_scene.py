@@ -1,4 +1,4 @@
-"""Scene of a tile table: one colour for each device; sizes are to scale if space permits."""
+"""Scene of a tile table: tiles in the colours of their devices; sizes are to scale if space permits."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def _filled(cells: Sequence[tuple[Box, Cell, str]], num_devices: int) -> Iterato
 
 
 def device_styles(num_devices: int) -> tuple[Style, ...]:
-    """Return the styles, indexed by the numbers of `colour_of`."""
+    """Return the styles in which devices are drawn, indexed by the result of :func:`colour_of`."""
     return CATEGORY_STYLES if num_devices <= len(CATEGORY_STYLES) else GRADIENT_STYLES
 
 

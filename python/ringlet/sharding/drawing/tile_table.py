@@ -14,7 +14,7 @@ Bounds = tuple[int, int]
 
 @dataclass(frozen=True)
 class Axis:
-    """A dimension (None if the array has too few) and the bounds of its non-empty tiles."""
+    """A dimension (None if the array has too few) and the bounds of its non-empty tiles, or of one empty tile."""
 
     dimension: int | None
     bounds: tuple[Bounds, ...]

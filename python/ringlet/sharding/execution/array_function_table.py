@@ -1,4 +1,4 @@
-"""Table of NumPy functions that run tile by tile; ``__array_function__`` dispatches through it."""
+"""Table of NumPy functions implemented for sharded arrays; ``__array_function__`` dispatches through it."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ _COPIES = frozenset(("astype", "copy", "empty_like", "full_like", "ones_like", "
 def implements(*functions: Callable[..., Any] | str) -> Callable[[F], F]:
     """Register an implementation of NumPy functions; functions that some versions lack are given by name.
 
-    The implementation receives the same arguments, at least one of them a ShardedArray, and returns ``NotImplemented``
-    to request gathered arrays.
+    The implementation receives the same arguments, which contain a ShardedArray, and returns ``NotImplemented`` to
+    request gathered arrays.
     """
 
     def register(implementation: F) -> F:

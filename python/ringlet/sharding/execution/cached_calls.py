@@ -110,7 +110,8 @@ def cached(
     """Return the result of ``work()``, or of a call that is cached for arguments of the same kinds.
 
     `operation` and the kinds of the arguments determine what `work` does, except for the elements of arrays and the
-    values of floats. `exact` computes the result from the arguments with whole arrays in place of sharded arrays.
+    values of floats and complex numbers. `exact` computes the result from the arguments with whole arrays in place of
+    sharded arrays.
     """
     arrays: list[ShardedArray] = []
     kinds = (operation, *(_kind(value, arrays) for value in args))

@@ -1,7 +1,7 @@
 """Device threads: run small work in the calling thread, and larger work in one thread for each core.
 
 All callers of the process share one pool of threads. A *job* is the work of some devices, which threads claim in order;
-a caller claims devices of its own job until none is left, so it never waits for a busy thread and calls may be nested.
+a caller claims devices of its own job until none is left, so it needs no free thread, and calls may be nested.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def on_devices(
 def in_threads(
     work: Callable[[int], object], numbers: Sequence[int], bytes_each: int, *, is_alone: bool = False, note: str = ""
 ) -> None:
-    """Call ``work(number)`` for each number, as :func:`on_devices` does; errors get `note`, if any, and the number."""
+    """Call ``work(number)`` for each number, as :func:`on_devices` does; errors get a note unless `note` is empty."""
     if is_planning():
         return
     limiter, run = blas_limiter(), object()
@@ -165,7 +165,7 @@ class _Pool:
         self._callers: set[_Job] = set()
 
     def run(self, job: _Job) -> None:
-        """Run a job in this thread, with a helper for each further core that other callers do not use."""
+        """Run a job in this thread, with at most one helper for each further core that other callers do not use."""
         try:
             with self._lock:
                 self._num_cores = self._num_cores or visible_cores().count

@@ -28,6 +28,8 @@ _messages: dict[tuple[str, str, int], str] = {}
 def strict(is_strict: bool = True) -> Iterator[None]:
     """Refuse operations that would gather an array, in this block and in replicas started in it.
 
+    Methods that convert an array, such as ``x.numpy()`` and ``x.tolist()``, are allowed.
+
     Parameters
     ----------
     is_strict : bool

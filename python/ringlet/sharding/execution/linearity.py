@@ -117,7 +117,7 @@ def origin_of(ufunc: np.ufunc, operands: Sequence[Any]) -> Origin | None:
     """Return the :class:`Origin` of a partial elementwise result; None unless exactly one operand is partial.
 
     Combining that operand costs as much as combining the result, and serves other results computed from it. The other
-    operands are copied because they may be written to.
+    operands are kept as they are now, because they may be written to.
     """
     partial = [n for n, x in enumerate(operands) if not is_known(x)]
     if len(partial) != 1:

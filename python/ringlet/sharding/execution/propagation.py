@@ -105,9 +105,10 @@ def plan(
     The candidates for each factor are the operands' divisions, no division and, if operands disagree, coarser
     divisions. Of the combinations in which each device can compute its tile of the result, the one that sends the
     fewest bytes is chosen, including the bytes to combine a partial result. Ties are broken by the most tiles, then by
-    the fewest bytes of the first operand, then of the second, and so on. `layouts` holds None for an operand that every
-    device has; `combine` is the operation that combines parts of operands. `result_shape` is required if a dimension of
-    the result differs in size from its factor in the operands, or has no factor and a size other than 1.
+    the fewest bytes of the first operand, then of the second, and so on. If an operand is on one device and no other is
+    divided or partial, that device computes alone. `layouts` holds None for an operand that every device has; `combine`
+    is the operation that combines parts of operands. `result_shape` is required if a dimension of the result differs in
+    size from its factor in the operands, or has no factor and a size other than 1.
     """
     if result_shape is None:
         sizes = {
@@ -136,7 +137,7 @@ Choice = tuple[tuple[int, ...], tuple[Layout, ...], Layout]
 
 
 def _on_one_device(request: _Request) -> Choice | None:
-    """Return layouts on the largest one-device operand's device; None without one or if another is not replicated."""
+    """Return layouts on the largest one-device operand's device; None without one, or if one is divided or partial."""
     sizes = [math.prod(shape) * size for shape, size in zip(request.shapes, request.itemsizes, strict=True)]
     given = [(size, layout) for size, layout in zip(sizes, request.layouts, strict=True) if layout is not None]
     on_one = [(size, layout.only) for size, layout in given if layout.only is not None]
@@ -249,7 +250,7 @@ def _tile_numbers(result: Layout, operands: tuple[Layout, ...]) -> tuple[int, ..
 
 
 def _stacks(request: _Request, on: tuple[Layout, ...], result: Layout) -> tuple[StackView, ...] | None:
-    """Return views with corresponding tiles at the same index; None for unequal tiles, partial or one-device arrays."""
+    """Return views with corresponding tiles at the same index; None if tiles are unequal or operands partial."""
     rule = request.factor_map
     if any(layout.is_partial for layout in on) or result.only is not None:
         return None

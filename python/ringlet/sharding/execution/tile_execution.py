@@ -211,7 +211,7 @@ def _computing_devices(buffers: Sequence[Array | None], chosen: Plan) -> tuple[i
 
 
 def write_out(out: Any, result: ShardedArray) -> Any:
-    """Write a result to `out` and return `out`; raise TypeError or ValueError in the same cases as NumPy."""
+    """Write a result to `out` and return `out`; raise TypeError or ValueError if it cannot hold the result."""
     if isinstance(out, np.ndarray) and not out.flags.writeable:
         raise ValueError("output array is read-only")
     np.copyto(np.empty(0, out.dtype), np.empty(0, result.dtype), casting="same_kind")

@@ -2,7 +2,8 @@
 
 The grammar, with spaces and comments between any tokens::
 
-    sharding = "{" single { note } "}"  |  "{" [ sharding { "," sharding } ] "}"
+    sharding = element  |  "{" [ element { "," element } ] "}"
+    element  = "{" single { note } "}"
     single   = "replicated" | "manual" | "unknown" | "unreduced" | "maximal device=" number | tiled
     tiled    = "devices=[" numbers "]" ( numbers | "<=[" numbers "]" [ "T(" numbers ")" ] ) [ groups ]
     groups   = "last_tile_dim_replicate" | "last_tile_dims={" [ type { "," type } ] "}"

@@ -27,8 +27,8 @@ def from_jax(array: Any) -> ShardedArray:
     Returns
     -------
     ShardedArray
-        A read-only array on a :class:`Mesh` with the same axes. It shares the memory of `array` if one
-        device holds all of it; otherwise it is a copy.
+        A read-only array on a :class:`Mesh` with the same axes, or on one device without a mesh. It shares the
+        memory of `array` if one device holds all of it; otherwise it is a copy.
 
     Raises
     ------
@@ -74,10 +74,10 @@ def to_jax(x: ShardedArray, devices: Sequence[Any] | None = None) -> Any:
     Returns
     -------
     jax.Array
-        Its ``NamedSharding`` has a mesh with the axes of `x`, or with the axes ``"d0"``, ``"d1"``, … if `x` was not
-        made with a mesh. Tiles are passed to ``jax.device_put``, which copies them unless they are contiguous and
-        aligned to 64 bytes. Later writes to `x` are visible in tiles that were not copied. 64-bit dtypes become
-        32-bit dtypes unless ``jax_enable_x64`` is set.
+        On one device if only one logical device holds `x`. Otherwise its ``NamedSharding`` has a mesh with the axes of
+        `x`, or with the axes ``"d0"``, ``"d1"``, … if `x.spec` is None. Tiles are passed to
+        ``jax.device_put``, which copies them unless they are contiguous and aligned to 64 bytes. Later writes to `x`
+        are visible in tiles that were not copied. 64-bit dtypes become 32-bit dtypes unless ``jax_enable_x64`` is set.
 
     Raises
     ------

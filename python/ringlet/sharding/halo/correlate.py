@@ -41,12 +41,12 @@ def correlate(x: Any, kernel: Any, mode: str = "valid") -> Any:
     Raises
     ------
     ValueError
-        If the numbers of dimensions differ, or `mode` is unknown.
+        If the numbers of dimensions differ, the kernel is empty, or `mode` is unknown.
 
     References
     ----------
-    numpy, ``numpy.correlate``; scipy, ``scipy.signal.correlate``: the same results, except that ``"valid"`` with a
-    kernel larger than `x` returns no elements here.
+    numpy, ``numpy.correlate``; scipy, ``scipy.signal.correlate``: the same results, unless the kernel is larger
+    than `x`; ``"valid"`` then returns no elements here.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def correlate_vjp(x: Any, kernel: Any, cotangent: Any, mode: str = "valid") -> t
 
 @implements(np.correlate)
 def numpy_correlate(a: Any, v: Any, mode: str = "valid") -> Any:
-    """Run ``np.correlate`` tile by tile."""
+    """Run ``np.correlate`` tile by tile, unless `v` is longer than `a`."""
     a, v = as_operand(a), as_operand(v)
     return NotImplemented if a.shape < v.shape else _run_numpy(np.correlate, a, v, mode)
 

@@ -1,4 +1,4 @@
-"""Halo exchange: messages that send each tile the elements that it needs from its neighbours."""
+"""Halo exchange: messages that send each tile the elements that it needs from other tiles."""
 
 from __future__ import annotations
 
@@ -124,9 +124,9 @@ def exchange_halo(
 ) -> tuple[Sequence[Any], tuple[Box, ...]]:
     """Send each device the elements of an array that it needs; nothing is sent if memory is shared.
 
-    Return, for each device, an array of the whole array's shape with values in its box, not to be written to, and the
-    boxes. `given` is `x` before it was resharded: devices may already hold larger boxes of `given`, which are then not
-    sent again.
+    Return, for each device, an array of the whole array's shape with values in its box, not to be written to (None on
+    other processes), and the boxes. `given` is `x` before it was resharded: devices may already hold larger boxes of
+    `given`, which are then not sent again.
     """
     if not isinstance(x, ShardedArray):
         return (x,) * group.num_devices, plan_exchange(x.shape, x.dtype, layout, needs, group).boxes

@@ -33,8 +33,8 @@ class FactorMap:
         Factors whose dimensions must not be divided.
     linear : tuple of frozenset of int
         Sets of operands that may be partial together while the other operands are not. The result is then partial,
-        and its parts combine to the result for the combined operands. Addition has ``({0, 1},)``; multiplication
-        ``({0}, {1})``.
+        and its parts combine to the result for the combined operands. Addition has ``({0, 1}, {0}, {1})``,
+        multiplication ``({0}, {1})``.
     linear_ops : frozenset of Op
         Operations that may combine the parts of `linear` operands: sums for arithmetic, any (`EVERY_OP`) if values are
         only moved.

@@ -36,7 +36,7 @@ WHOLE = Cut(1, ())
 class Layout:
     """The box of an array that each device holds, derived from a sharding.
 
-    Layouts with the same boxes are equal, regardless of the text or mesh that they come from, so plans are cached by
+    Layouts are compared by their fields, regardless of the text or mesh that they come from, so plans are cached by
     layout. Each combination of tiles is on some device. A partial array is a combination, usually a sum, of
     `parts.count` arrays in the same tiles; `parts` records which of these arrays each device has. `only` is the device
     that holds the whole array alone, if there is one (XLA's maximal sharding).

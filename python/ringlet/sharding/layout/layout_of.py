@@ -99,7 +99,7 @@ def _axis_cuts(sharding: Sharding) -> tuple[Cut, ...]:
 
 @lru_cache(maxsize=4096)
 def sharding_of(layout: Layout) -> Sharding:
-    """Return the sharding of a layout, in normal form."""
+    """Return the sharding of a layout; raise ShardingError if its tiles have different numbers of copies."""
     count = layout.num_devices
     if layout.only is not None:
         return Sharding.maximal(layout.only, count)

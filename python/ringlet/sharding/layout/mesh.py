@@ -181,7 +181,7 @@ class Mesh:
 class NamedSharding:
     """Division of arrays along named axes of a mesh, for any number of dimensions.
 
-    Accepted wherever a :class:`Sharding` is.
+    Functions of sharded arrays accept it in place of a :class:`Sharding`.
 
     Parameters
     ----------

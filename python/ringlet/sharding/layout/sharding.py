@@ -40,7 +40,7 @@ class Sharding:
     """Division of a tensor over logical devices.
 
     Created by :meth:`tiled`, :meth:`maximal`, :meth:`replicated` and similar methods, and parsed by :meth:`parse`.
-    Shardings are equal if each device has the same tile, regardless of spelling and of whether the number of devices is
+    Shardings are equal if their normal forms are, regardless of spelling and of whether the number of devices is
     recorded.
 
     Attributes
@@ -103,7 +103,7 @@ class Sharding:
         *,
         last_tile_dims: Sequence[Subgroup] = (),
     ) -> Sharding:
-        """Return the sharding into tiles of equal size, each on one logical device.
+        """Return the sharding with given numbers of tiles along each dimension.
 
         Parameters
         ----------
@@ -321,7 +321,7 @@ class Sharding:
 
     @property
     def tile_assignment(self) -> NDArray[np.int64]:
-        """The logical devices in tile order, with the dimensions of the tile assignment; empty if replicated."""
+        """The logical devices in tile order, with the dimensions of the tile assignment; empty if there is none."""
         devices = np.array(self.tile_assignment_devices, np.int64)
         return devices.reshape(self.tile_assignment_dimensions) if devices.size else devices
 
@@ -344,8 +344,8 @@ class Sharding:
         Returns
         -------
         list of tuple of slice
-            One for each device of :attr:`tile_assignment_devices`, in order of the tiles; for each device if
-            replicated.
+            One for each device of :attr:`tile_assignment_devices`, in order of the tiles. If there are none, the whole
+            tensor for each device, or once if their number is unknown.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Functions that permute, flip, drop, insert and broadcast dimensions: views, except that flips may exchange tiles."""
+"""Functions that permute, flip, drop, insert and broadcast dimensions; most return views."""
 
 from __future__ import annotations
 

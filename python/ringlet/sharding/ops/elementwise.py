@@ -1,4 +1,4 @@
-"""Elementwise functions of sharded arrays: all ufunc calls, with out=, where=, dtype= and several results."""
+"""Calls of elementwise ufuncs with sharded arrays, also with out=, where=, dtype= and several results."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _kernel(
 
 
 def operand(value: Any) -> Any:
-    """Convert a value to an ndarray; arrays and numbers are unchanged."""
+    """Convert a value to an ndarray; arrays, NumPy scalars and Python's built-in numbers are unchanged."""
     value = plain(value)
     if isinstance(value, (ShardedArray, np.ndarray, np.generic)) or type(value) in (bool, int, float, complex):
         return value

@@ -1,4 +1,4 @@
-"""Indexing of sharded arrays: by slices and numbers as views or neighbour exchanges, by arrays as takes or gathers."""
+"""Indexing of sharded arrays, and assignment to an index, with slices, numbers, masks and arrays of integers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ringlet.values.operator_proxy import plain
 
 
 class _Basic(NamedTuple):
-    """A basic index, of slices and integers.
+    """A basic index, of slices, integers and None.
 
     `ranges` selects elements in each dimension; `key` is then applied to the result: 0 drops a dimension that an
     integer indexes, ``slice(None)`` keeps a dimension, None inserts one.
@@ -54,7 +54,7 @@ class _Basic(NamedTuple):
 
 
 def get_item(x: ShardedArray, key: Any) -> Any:
-    """Implement ``x[key]``; indices without arrays return read-only arrays.
+    """Implement ``x[key]``; indices without arrays return read-only arrays, or an element of an array of objects.
 
     Slices, numbers, ``None`` and ``...`` keep the number of tiles along each dimension, except dimensions that a number
     indexes. Arrays of integers have the effect of :func:`numpy.take`; a mask selects elements on each device.
@@ -91,7 +91,8 @@ def set_item(x: ShardedArray, key: Any, value: Any) -> None:
     """Implement ``x[key] = value``.
 
     For slices and numbers, and for masks with one value or row for all selected elements, each device writes to its own
-    tile. Other indices and values are sent to all devices, unless mask and values are sharded.
+    tile. Other indices and values are sent to all devices, unless mask and values are sharded. For fields, the whole
+    array is gathered.
     """
     if _assigned_at_once(x, key, value):
         return
@@ -137,7 +138,7 @@ def _view_layout(layout: Layout, kinds: tuple[type, ...]) -> Layout | None:
 
 
 def _basic(shape: Shape, key: Any) -> _Basic | None:
-    """Convert an index to ranges, or raise NumPy's error; None for indices other than slices, numbers and None."""
+    """Convert an index to ranges, or raise NumPy's error; None for an index with arrays or of a rare form."""
     entries = _entries(shape, key)
     if entries is None:
         return None
@@ -161,7 +162,7 @@ def _basic(shape: Shape, key: Any) -> _Basic | None:
 
 
 def _entries(shape: Shape, key: Any) -> list[Any] | None:
-    """Return one entry for each old and new dimension, a slice, number or None; None if the index contains arrays."""
+    """Return a slice, number or None for each old and new dimension; None for indices with arrays or of rare forms."""
     entries: list[Any] = []
     ellipsis = None
     for entry in key if isinstance(key, tuple) else (key,):

@@ -1,4 +1,4 @@
-"""Functions whose result has an array's layout: copies, dtype conversions, new values in the same tiles."""
+"""Copies, dtype conversions, and new arrays like a given array."""
 
 from __future__ import annotations
 

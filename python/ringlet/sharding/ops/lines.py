@@ -24,7 +24,7 @@ _EFFORT = 8.0
 def apply_to_lines(name: str, function: Callable[[Array], Any], x: ShardedArray, axis: int) -> ShardedArray:
     """Make one axis whole on each device, then call a function of the lines along it that may change their length.
 
-    If the axis was divided, the result is divided along another dimension instead.
+    If the axis was divided, the result may be divided along another dimension instead.
     """
     shape = [size if d == axis else min(size, 1) for d, size in enumerate(x.shape)]
     model = function(np.zeros(shape, x.dtype))
@@ -66,8 +66,8 @@ for _name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
 def _long_transform(x: ShardedArray, name: str, norm: Any) -> Any:
     """Transform one line as a matrix by the six-step FFT: columns, twiddle factors, rows.
 
-    Sends the whole line in each of three all-to-all exchanges. Returns None if the line is not divided or its
-    size has no suitable divisor.
+    Sends the line in three all-to-all exchanges. Returns None if the line is not divided or its size has no suitable
+    divisor.
     """
     count, size = x._layout.cuts[0].count, x.size
     rows = [r for r in range(count, math.isqrt(size) + 1, count) if size % r == 0 and (size // r) % count == 0]

@@ -1,4 +1,4 @@
-"""Functions that depend only on an array's shape, dtype or text: no tile is computed, and nothing is reported."""
+"""Functions of an array's shape, dtype, memory or text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NumPy functions that run NumPy's own Python code, because it calls only functions with a tiled form.
+"""NumPy functions that run NumPy's own Python code, which calls only functions implemented for sharded arrays.
 
 In this code, `asarray` and similar names are replaced by functions that do not convert sharded arrays.
 """
@@ -49,7 +49,7 @@ _NUMERIC = importlib.import_module("numpy._core.numeric" if hasattr(np, "_core")
 
 
 class _Numpy(types.ModuleType):
-    """The module ``numpy`` with conversions that leave sharded arrays unchanged."""
+    """The module ``numpy`` with conversions that keep sharded arrays sharded."""
 
     def __getattr__(self, name: str) -> Any:
         return _CONVERSIONS.get(name) or getattr(_NUMERIC if hasattr(_NUMERIC, name) else np, name)
@@ -59,7 +59,7 @@ _NUMPY = _Numpy("numpy")
 
 
 def own_body(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return NumPy's definition of a function, in which sharded arrays are not converted."""
+    """Return NumPy's definition of a function, in which sharded arrays stay sharded."""
     inner: Any = getattr(function, "_implementation", function)
     names = dict(inner.__globals__)
     for name in inner.__code__.co_names:

@@ -1,4 +1,4 @@
-"""Functions whose results consist of index ranges of one array along each dimension: roll, tile, repeat, pad."""
+"""Functions that move, repeat or pad the elements of an array: roll, tile, repeat and pad."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _ranges_of_indices(indices: NDArray[np.intp]) -> list[IndexRange]:
 
 @implements(np.roll)
 def roll(a: ShardedArray, shift: Any, axis: Any = None) -> Any:
-    """Implement :func:`numpy.roll`: elements that leave a tile move to the next tile."""
+    """Implement :func:`numpy.roll`: elements that leave a tile move to other tiles."""
     if axis is None:
         flat: Any = roll(a.ravel(), shift, 0)
         return flat if flat is NotImplemented else as_writable(flat.reshape(a.shape))
@@ -88,7 +88,7 @@ def tile(A: Any, reps: Any) -> Any:  # noqa: N803  # NumPy's name
 
 @implements(np.repeat)
 def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
-    """Implement :func:`numpy.repeat`: if all rows are repeated equally often, they keep their tiles."""
+    """Implement :func:`numpy.repeat`."""
     if not isinstance(a, ShardedArray) or isinstance(repeats, ShardedArray):
         return NotImplemented
     x: Any = np.ravel(a) if axis is None or a.ndim == 0 else a
@@ -112,7 +112,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
 
 @implements(np.pad)
 def pad(array: ShardedArray, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
-    """Implement :func:`numpy.pad` in the same number of tiles."""
+    """Implement :func:`numpy.pad` for most modes and options."""
     try:
         given = np.asarray(pad_width)
         widths = np.broadcast_to(given, (array.ndim, 2)).tolist()

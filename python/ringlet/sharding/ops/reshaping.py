@@ -31,7 +31,7 @@ def reshape(
 
     Merged or split dimensions keep their tiles, and nothing is sent, if the tiles are contiguous runs of the result, as
     along the first dimension. Other merged dimensions are gathered. If the tiles of the result have other bounds,
-    neighbours exchange elements.
+    devices exchange elements.
     """
     x, given = a, newshape if shape is None else shape
     order = _order_of(x, order)

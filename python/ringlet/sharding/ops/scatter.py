@@ -1,4 +1,4 @@
-"""Writes to the elements at an index of arrays: assignment, put, place, fill_diagonal and similar functions."""
+"""Writes to selected elements: assignment to an index of arrays, put, place, fill_diagonal and similar functions."""
 
 from __future__ import annotations
 

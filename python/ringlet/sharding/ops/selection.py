@@ -21,10 +21,10 @@ from ringlet.sharding.sharded_array import ShardedArray
 
 
 def select_rows(x: Any, mask: Any) -> ShardedArray:
-    """Return the rows of an array where a one-dimensional mask is true, in tiles of equal size.
+    """Return the rows of an array where a one-dimensional mask is true, divided evenly.
 
-    Each device selects rows of its tile. Because devices select different numbers of rows, rows then move to
-    neighbouring tiles.
+    Each device selects rows of its tile. Because devices select different numbers of rows, rows then move to other
+    tiles.
     """
     like = x if isinstance(x, ShardedArray) else mask
     given: Any = (np.asarray(each, like=like) for each in (x, mask))
@@ -141,7 +141,7 @@ def unique(
     equal_nan: bool = True,
     sorted: bool = True,  # NumPy's parameter name
 ) -> Any:
-    """Implement :func:`numpy.unique` for all elements; along an axis, arrays are gathered."""
+    """Implement :func:`numpy.unique` for all elements; along an axis, or of objects or records, arrays are gathered."""
     if axis is not None or ar.dtype.hasobject or ar.dtype.names is not None:
         return NotImplemented
     line = rows_of(ar, ar.ndim) if ar.ndim else ar.reshape(1)

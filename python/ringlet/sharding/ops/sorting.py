@@ -29,8 +29,8 @@ _LINE = FactorMap((("i",),), ("i",))
 def along_lines(function: Callable[..., Any], a: Any, *args: Any, **kwargs: Any) -> Any:
     """Call a NumPy function that reorders elements along `axis`.
 
-    If `axis` is divided, its tiles move to another dimension and back. A divided array of one dimension is sorted by
-    a sample sort.
+    If `axis` is divided, its tiles move to another dimension and back. A divided array of one dimension, without
+    fields, is sorted by a sample sort.
     """
     bound = _signature(function).bind(a, *args, **kwargs)
     given = bound.arguments
@@ -64,8 +64,8 @@ def sorted_line(x: ShardedArray, *, records: bool = True) -> ShardedArray:
     """Sort a one-dimensional array by a sample sort; the result has the same tiling.
 
     Each device sorts its tile; samples of all tiles, sent to all devices, determine the values that each device
-    receives. Each element moves to the device that merges it and then, if tiles of the same size require it, to a
-    neighbour. The sort is stable. With `records`, elements have the fields "value" and "index", the position before the
+    receives. Each element moves to the device that merges it and then, if tiles of the same size require it, to
+    another. The sort is stable. With `records`, elements have the fields "value" and "index", the position before the
     sort.
     """
     x = materialized(x)

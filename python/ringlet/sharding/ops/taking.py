@@ -70,7 +70,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: A
 
 
 def _are_divided(x: Any, indices: Any, axis: int) -> bool:
-    """Return whether the indices are divided, and the array is divided along `axis` only."""
+    """Return whether both are non-empty, the indices are divided, and the array is divided along `axis` only."""
     if not isinstance(x, ShardedArray) or not isinstance(indices, ShardedArray) or 0 in (x.size, indices.size):
         return False
     divided = [d for d, cut in enumerate(x._layout.cuts) if cut.count > 1]

@@ -58,7 +58,7 @@ class Scatter(NamedTuple):
 
 
 def scatter_of(ufunc: np.ufunc, target: Any, key: Any, values: Sequence[Any]) -> Scatter | None:
-    """Return a call of ``ufunc.at`` whose indices may be applied in any order; None if order matters or is unknown."""
+    """Return a call of ``ufunc.at`` whose indices may be applied in any order; None for all other calls."""
     is_array = isinstance(target, ShardedArray) or (type(target) in (np.ndarray, np.memmap) and target.flags.writeable)
     if not is_array or len(values) != 1 or not target.dtype.isnative:
         return None

@@ -2,8 +2,9 @@
 
 A plan is cached for each (ufunc, shapes, dtypes, layouts), so an operation that moves nothing costs little more than
 the ufunc. If devices share memory, each element is computed once, from its operands alone, with identical bits on any
-device. Small work is therefore computed in one call. For larger work, the device threads compute one contiguous slab
-for each device (tiles of columns are not contiguous and take four times as long to add).
+device. Small work is therefore computed in one call. For larger work, the device threads compute one slab for
+each device, contiguous if the first dimension is long enough (tiles of columns are not contiguous and take four times
+as long to add).
 """
 
 from __future__ import annotations
@@ -136,7 +137,7 @@ def _fast_path(ufunc: np.ufunc, inputs: tuple[Any, ...], target: Any = None) -> 
 
 
 def _operands(inputs: tuple[Any, ...]) -> tuple[list[Any], list[Any], list[ShardedArray]] | None:
-    """Return the operands' kinds, plain values, and sharded arrays; None for unshared memory or unknown types."""
+    """Return the operands' kinds, plain values, and sharded arrays; None for unshared memory or other types."""
     kinds: list[Any] = []
     arrays: list[Any] = []
     sharded: list[ShardedArray] = []
@@ -160,7 +161,7 @@ def _operands(inputs: tuple[Any, ...]) -> tuple[list[Any], list[Any], list[Shard
 
 
 def _with_parts(ufunc: np.ufunc, inputs: tuple[Any, ...], target: Any) -> ShardedArray | None:
-    """Compute a call whose partial operands are numbers or have already been combined; None for all other calls."""
+    """Compute a call whose partial operands are 0-d or have already been combined; None for all other calls."""
     if is_recording():
         return None
     known, partial = [*inputs], []
@@ -180,7 +181,7 @@ def _with_parts(ufunc: np.ufunc, inputs: tuple[Any, ...], target: Any) -> Sharde
 
 
 def _part_by_part(ufunc: np.ufunc, inputs: Sequence[Any], place: int) -> ShardedArray | None:
-    """Multiply or divide a partial 0-d array; None if the result is not partial, or for other operations."""
+    """Compute a call on each part of a partial 0-d array, as for products with numbers; None for all other calls."""
     x = inputs[place]
     kinds = [type(value) if type(value) in _NUMBERS else getattr(value, "dtype", None) for value in inputs]
     is_one = not any(kind is None or getattr(value, "shape", ()) for kind, value in zip(kinds, inputs, strict=True))
@@ -243,7 +244,7 @@ def _fill(ufunc: np.ufunc, arrays: list[Any], result: ShardedArray, chosen: _Pla
 
 
 def _slabs(shape: Shape, shapes: Sequence[Shape], count: int) -> tuple[tuple[Box, ...], ...]:
-    """Divide a result and its operands into `count` boxes along the first dimension that suffices, else the longest."""
+    """Divide result and operands into up to `count` boxes along the first dimension that suffices, else the longest."""
     if not shape:
         return (((),) * (len(shapes) + 1),)
     axis = next((axis for axis, size in enumerate(shape) if size >= count), int(np.argmax(shape)))

@@ -1,9 +1,9 @@
-"""Factorizations of one divided matrix: QR and SVD of tall matrices, LU and Cholesky by blocks.
+"""Factorizations of one divided matrix: QR and SVD by rows, LU and Cholesky by blocks of columns.
 
-Tall matrices are divided along their rows. Each device factors its tile, and only the triangular factors, with one row
-per column, are sent to all devices. Square matrices are divided along their columns: the columns of each device in turn
-are sent to all devices, which update their own columns. No device has the whole matrix, except for eigenvalues of a
-symmetric matrix.
+QR and SVD divide a tall or square matrix along its rows (a wide one is transposed). Each device factors its tile, and
+only the triangular factors, with one row per column, are sent to all devices. LU and Cholesky divide a matrix along its
+columns: the columns of each device in turn are sent to all devices, which update their own columns. No device has the
+whole divided matrix, except for eigenvalues and eigenvectors of a symmetric matrix.
 """
 
 from __future__ import annotations

@@ -44,9 +44,9 @@ def generalized(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) 
 
 @lru_cache(maxsize=1024)
 def _is_combined_first(ufunc: np.ufunc, kinds: tuple[tuple[Layout, Shape, np.dtype[Any]], ...]) -> bool:
-    """Return whether to combine partial operands first, namely if the plan then does not change their tiles.
+    """Return whether to combine partial operands first, namely if the plan combines them without changing their tiles.
 
-    False if an operand is replicated, is on a single device, or is not floating-point or complex.
+    False if no operand is partial, or one is replicated, on a single device, or not floating-point or complex.
     """
     layouts, shapes, dtypes = zip(*kinds, strict=True)
     if not any(x.is_partial for x in layouts) or any(x.is_replicated or x.only is not None for x in layouts):

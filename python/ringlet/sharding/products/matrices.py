@@ -1,4 +1,4 @@
-"""Functions of matrices and vectors that are whole on a device: stacks of them are computed locally."""
+"""Linear algebra, cross products and diagonal matrices; each device computes its matrices of a stack."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
 
 @implements(np.cross, "linalg.cross")
 def cross(a: Any, b: Any, *axes: Any, **options: Any) -> Any:
-    """Return cross products of 3-element vectors; 2-element vectors are gathered."""
+    """Return cross products of 3-element vectors; NotImplemented for others, and for axes other than ``axis=``."""
     a, b = operand(a), operand(b)
     if not axes and options.keys() == {"axis"} and a.ndim and b.ndim:
         axis = options["axis"]

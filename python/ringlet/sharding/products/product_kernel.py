@@ -1,4 +1,4 @@
-"""Product kernel: sums of products of two tiles along any dimensions, as matrix products."""
+"""Product kernel: sums of products of two tiles along any dimensions, as matrix products if possible."""
 
 from __future__ import annotations
 

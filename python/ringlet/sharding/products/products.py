@@ -1,4 +1,4 @@
-"""NumPy functions that are sums of products of two arrays."""
+"""Products of two arrays, powers of matrices, and ``tensorsolve``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ringlet.sharding.resharding.tile_assembly import as_writable
 
 @implements(np.dot)
 def dot(a: Any, b: Any, out: Any = None) -> Any:
-    """Sum products along the last dimension of `a` and the last but one of `b`."""
+    """Implement :func:`numpy.dot`."""
     a, b = operand(a), operand(b)
     if 0 in (a.ndim, b.ndim):
         return np.multiply(a, b, out=out)
@@ -28,7 +28,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
 
 @implements(np.inner)
 def inner(a: Any, b: Any, /) -> Any:
-    """Sum products along the last dimensions."""
+    """Implement :func:`numpy.inner`."""
     a, b = operand(a), operand(b)
     if 0 in (a.ndim, b.ndim):
         return np.multiply(a, b)

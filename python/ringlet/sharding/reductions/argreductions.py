@@ -1,4 +1,4 @@
-"""Argmax and argmin: each tile returns a (value, index) pair, and the best value with the lowest index is chosen."""
+"""Argmax and argmin: along divided axes, tiles return pairs of value and index, and the first best is chosen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Norms of vectors and matrices, tile by tile."""
+"""Norms of vectors and matrices: tile by tile, or from the singular values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Medians, quantiles and percentiles: whole lines on each device, or elements of one long sorted line."""
+"""Medians, quantiles and percentiles: of whole lines on each device, or from a sort of all elements over devices."""
 
 from __future__ import annotations
 

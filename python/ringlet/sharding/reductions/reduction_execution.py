@@ -49,7 +49,7 @@ def mask_of(where: Any) -> Any:
 
 
 def without_nan(tile: Array, number: float | None) -> Array:
-    """Return a tile with NaN replaced by a number; the tile itself if its dtype has no NaN."""
+    """Return a tile with NaN replaced by a number; the tile itself without a number, or if its dtype has no NaN."""
     if number is None or tile.dtype.kind not in "fc":
         return tile
     return np.where(np.isnan(tile), tile.dtype.type(number), tile)
@@ -127,7 +127,7 @@ class Reduction:
     def in_two_stages(
         self, reducer: Reducer, piece_dtype: Any, last: Callable[[Array, Array], object], dtype: Any, out: Any = None
     ) -> Any:
-        """Reduce each tile to one element, a piece; gather pieces along the reduced dimensions, and reduce them.
+        """Reduce each tile to pieces, of size 1 along the reduced dimensions; gather the pieces, and reduce them.
 
         `reducer` reduces a tile that has elements; `piece_dtype` is structured if a piece has several numbers.
         ``last(pieces, out)`` reduces one piece for each tile with elements, in order. Both functions keep all

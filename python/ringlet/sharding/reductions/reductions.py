@@ -68,7 +68,7 @@ def reduce(  # noqa: PLR0917  # as NumPy has them
     """Reduce an array with a ufunc, as ``ufunc.reduce`` does; ``NotImplemented`` for plain arrays and objects.
 
     ``NotImplemented`` also for ``initial=None`` if the ufunc has an identity. If a reduced dimension is divided, the
-    result is partial, or tile results are gathered if no collective combines their values. For ufuncs that are not
+    result may be partial; tile results are gathered if no collective combines their values. For ufuncs that are not
     associative the dimension is gathered first. `instead_of_nan` replaces NaN.
     """
     if not isinstance(x, ShardedArray) or x.dtype.hasobject or (initial is None and ufunc.identity is not None):
@@ -144,7 +144,10 @@ def _result_dtype(
     axis: int | tuple[int, ...] | None,
     dtypes: tuple[np.dtype[Any] | None, np.dtype[Any] | None],
 ) -> np.dtype[Any]:
-    """Return the dtype in which NumPy reduces, or raise NumPy's error; `dtypes` has the dtypes of call and `out`."""
+    """Return the dtype of NumPy's result before its conversion to `out`, or raise NumPy's error.
+
+    `dtypes` has the argument ``dtype`` and the dtype of `out`.
+    """
     (ufunc, *initial), (wanted, written) = call, dtypes
     more = {"axis": axis} | ({} if mask is None else {"where": probe_array(mask)})
     more |= {"initial": initial[0]} if initial else {}

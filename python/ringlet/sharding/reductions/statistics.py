@@ -1,4 +1,4 @@
-"""Means, variances and other statistics; for a divided array, the moments of its tiles are combined."""
+"""Means, variances and other statistics; variances along divided axes combine the moments of tiles."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _work_dtype(x: ShardedArray, dtype: Any) -> np.dtype[Any]:
 
 
 def _computes(x: Any, dtype: Any) -> bool:
-    """Return whether tiles can compute moments: of numbers, in a float dtype, or complex dtype for complex numbers."""
+    """Return whether tiles can compute moments: of numbers, in a complex dtype or, unless they are complex, a float."""
     if not isinstance(x, ShardedArray) or x.dtype.kind not in "biufc":
         return False
     return _work_dtype(x, dtype).kind in ("c" if x.dtype.kind == "c" else "fc")

@@ -50,7 +50,7 @@ def moved_back(made: ShardedArray, layout: Layout) -> ShardedArray:
 
 
 def all_gathered(x: Any) -> Any:
-    """Convert a small operand, sharded or plain, to a plain array that each device has; record the all-gather."""
+    """Gather a sharded array as a plain array on each device, and record this; return other values unchanged."""
     if not isinstance(x, ShardedArray):
         return x
     x = materialized(x)
@@ -64,7 +64,7 @@ def rows_of(x: ShardedArray, ndim: int) -> ShardedArray:
 
 
 def packed(name: str, padded: ShardedArray, counts: Any) -> ShardedArray:
-    """Return the first ``counts[tile]`` rows of each tile of `padded`, redistributed into tiles of equal size."""
+    """Return the first ``counts[tile]`` rows of each tile of `padded`, redistributed evenly."""
     length, ends = len(padded) // len(counts), np.cumsum(counts)
     rest, zeros = full_ranges(padded.shape[1:]), (0,) * (padded.ndim - 1)
     regions = [

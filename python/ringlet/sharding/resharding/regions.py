@@ -86,7 +86,7 @@ class CopyPlan(NamedTuple):
 
 
 class ArraySpec(NamedTuple):
-    """Layout, shape and dtype of an array to be created."""
+    """Shape, dtype and layout of an array."""
 
     shape: Shape
     dtype: np.dtype[Any]

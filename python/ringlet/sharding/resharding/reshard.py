@@ -28,9 +28,9 @@ from ringlet.sharding.sharded_array import ShardedArray
 
 
 def reshard(x: ShardedArray, sharding: Any) -> ShardedArray:
-    """Return the same values in another sharding; called by :meth:`ShardedArray.reshard`.
+    """Implement :meth:`ShardedArray.reshard`.
 
-    If devices share memory and no parts are combined, nothing is copied: the result reads the memory of `x` until
+    If devices share memory and neither sharding is partial, nothing is copied: the result reads the memory of `x` until
     either is written to.
     """
     if x._group.mesh is not None and type(sharding).__name__ in SPEC_NAMES:
@@ -87,7 +87,7 @@ def materialized(x: ShardedArray) -> ShardedArray:
 
 
 def reductions_due(arrays: Sequence[ShardedArray]) -> list[Operation]:
-    """Return the reduction of each array that is still partial; arrays with the same origin share a reduction."""
+    """Return the reductions of arrays that are still partial; results computed from one partial array may share one."""
     due: dict[int, ShardedArray] = {}
     for x in arrays:
         while x._layout.is_partial and x._settled is None:

@@ -42,7 +42,7 @@ class ReshardPlan:
 
     @property
     def seconds(self) -> float:
-        """Predicted time in seconds; 0 if the devices have no positions in a topology."""
+        """Predicted time in seconds; 0 if unknown."""
         return sum(collective.seconds or 0.0 for collective in self.collectives)
 
 
@@ -64,9 +64,9 @@ def plan_reshard(
 def collectives_for(
     shape: Shape, itemsize: int, source: Layout, target: Layout, *, group: DeviceGroup | None = None, dtype: str = ""
 ) -> tuple[Collective, ...]:
-    """Return the collectives of a reshard that moves nothing, because devices share memory.
+    """Return the collectives of :func:`plan_reshard`.
 
-    The messages, up to a million for an all-to-all of a thousand devices, are not stored.
+    The messages, up to a million for an all-to-all of a thousand devices, are not cached.
     """
     return _planned(_Planner(shape, itemsize, dtype, group), source, target).collectives
 
