@@ -82,7 +82,8 @@ def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> Config | None:
         With ``"dicts"``: `version`, `python`, `compiler`, `cpu` (the `target` whose kernels run, the targets `runnable`
         here, and the `reason` for the choice), `cores` (`count` and `reason`), `blas` (`library`, `version` and
         `threads` of each loaded library), `algorithms`, `operations`, `recorder` (whether the flight recorder is
-        on, and the reason if it is off), and `environment`: the ``RINGLET_`` variables that are set.
+        on, and the reason if it is off), and `environment`: the ``RINGLET_`` variables that are set, without the value
+        of ``RINGLET_SECRET``.
 
     Raises
     ------

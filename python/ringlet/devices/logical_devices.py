@@ -55,7 +55,7 @@ class LogicalDevices:
 
     @property
     def reason(self) -> str:
-        """Text that explains the number of devices, for ``show_config``."""
+        """Text that explains the number of devices."""
         with self._lock:
             return self._reason if self._names is not None else self._count_and_reason()[1]
 

@@ -150,8 +150,9 @@ class GatherWarning(UserWarning):
 class ReplicatedBatchWarning(UserWarning):
     """``strategy.run`` passed all rows of an array that looks like a global batch to each replica; issued once.
 
-    Issued for an array, or several arrays of the same length, with at least 4 rows for each replica, if the step has no
-    distributed argument, and no replica reads its id or passes the array to ``all_reduce``.
+    Issued for an array whose length is a multiple of the number of replicas, or several arrays of the same length, with
+    at least 4 rows for each replica, if the step has no distributed argument, and no replica reads its id or passes the
+    array to ``all_reduce``.
 
     Examples
     --------

@@ -185,7 +185,7 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def imag(self: Any) -> Any:
-        """The imaginary parts; assignment changes the array."""
+        """The imaginary parts, zeros if the array is real; assignment changes a complex array."""
         if self.dtype.kind != "c":
             return np.zeros_like(self)
         x = self._materialized()
@@ -279,7 +279,7 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
 
         Raises
         ------
-        ShardingError
+        ShardingError, PartitionError
             If the sharding does not fit this array, or is for other devices.
 
         Examples

@@ -53,7 +53,7 @@ def _sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool =
 
 
 def _argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
-    """Implement the standard's argsort: in descending order too, equal elements keep their order."""
+    """Implement the standard's argsort; in descending order, equal elements keep their order."""
     if not descending:
         return np.argsort(x, axis=axis, kind="stable" if stable else None)
     order = np.flip(np.argsort(np.flip(x, axis), axis=axis, kind="stable"), axis)

@@ -26,7 +26,8 @@ def shard(array: ArrayLike, sharding: Sharding | NamedSharding, num_devices: int
     Parameters
     ----------
     array : array-like
-        If devices share memory, an ndarray is not copied: writes to the ndarray and to the result are visible in both.
+        If devices share memory, an ndarray is not copied, unless the result is unreduced: writes to the ndarray and to
+        the result are visible in both.
         With several processes, every process passes the same array and keeps the tiles of its own devices. A sharded
         array is resharded, or gathered if its devices are different ones.
     sharding : Sharding or NamedSharding
@@ -41,10 +42,10 @@ def shard(array: ArrayLike, sharding: Sharding | NamedSharding, num_devices: int
 
     Raises
     ------
-    ShardingError
+    ShardingError, PartitionError
         If the sharding does not fit the array, or does not define the devices' tiles.
     TypeError
-        If `array` is masked or sparse, or a dict of arrays.
+        If `array` is masked or sparse, or a dict of arrays, or `sharding` is not a sharding.
 
     Examples
     --------

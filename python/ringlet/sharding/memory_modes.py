@@ -42,7 +42,7 @@ def mode(name: Mode) -> Iterator[None]:
     Parameters
     ----------
     name : {"shared", "copy"}
-        ``"shared"``, the default: the tiles of an array are views of one array, and no bytes move. ``"copy"``: each
+        ``"shared"``, the default: tiles are views of common memory, and no bytes move. ``"copy"``: each
         device has its own memory, and remote elements are copied there before use.
 
     Yields

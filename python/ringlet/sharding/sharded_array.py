@@ -46,12 +46,12 @@ class ShardedArray(ArrayMethods, Conversions):
     similar functions. Results are sharded arrays too, in the layout that sends the fewest bytes between devices.
 
     A slice or a transposed or reshaped array is a read-only value: later writes to its source do not change it.
-    If devices share memory, the sharded array shares the memory of `whole`: writes to either are visible in both.
+    If `whole` is not copied, writes to it or to the sharded array are visible in both.
 
     Parameters
     ----------
     whole : ndarray
-        Not copied, except in mode ``"copy"``.
+        Not copied if devices share memory, unless the array is unreduced.
     sharding : Sharding or NamedSharding
         Must match the number of dimensions of `whole`. The last tiles of a dimension are shorter or empty if its size
         is not a multiple of the number of tiles.
@@ -255,7 +255,8 @@ class ShardedArray(ArrayMethods, Conversions):
     def shards(self) -> list[Array]:
         """Tiles of the logical devices of this process, as views in order of the devices.
 
-        A tile is writable unless the array is a read-only value, or another device has the same tile.
+        If only one device holds the array, the list has only its tile. A tile is writable unless the array is a
+        read-only value, or another device has the same tile.
         """
         x = self._materialized()
         whole, buffers, has = x._whole, x._buffers, None if x._group.member is None else x._group.has

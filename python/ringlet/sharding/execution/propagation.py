@@ -250,7 +250,7 @@ def _tile_numbers(result: Layout, operands: tuple[Layout, ...]) -> tuple[int, ..
 
 
 def _stacks(request: _Request, on: tuple[Layout, ...], result: Layout) -> tuple[StackView, ...] | None:
-    """Return views with corresponding tiles at the same index; None if tiles are unequal or operands partial."""
+    """Return views with matching tiles at one index; None for unequal tiles, partial operands or a single device."""
     rule = request.factor_map
     if any(layout.is_partial for layout in on) or result.only is not None:
         return None

@@ -265,7 +265,7 @@ def _on_each_device(x: Any, num_devices: int) -> Sequence[Any]:
 
 
 def _in_first_part(each: Sequence[Any], x: Any, result: Layout) -> Sequence[Any]:
-    """Return an operand for each device; if only the result is partial, devices of later parts get zeros."""
+    """Return an operand for each device; if the result is partial but `x` is not, devices of later parts get zeros."""
     if not result.is_partial or (isinstance(x, ShardedArray) and x._layout.is_partial):
         return each
     zero = np.broadcast_to(np.zeros((), x.dtype), x.shape) if hasattr(x, "dtype") else type(x)(0)

@@ -2,7 +2,7 @@
 
 The message, in Protocol Buffers' wire format (proto3)::
 
-    1   type                         enum: the position of its name in `sharding.TYPES`
+    1   type                         enum: REPLICATED, MAXIMAL, TUPLE, OTHER, MANUAL, UNKNOWN, UNREDUCED
     3   tile_assignment_dimensions   repeated int64, packed
     4   tile_assignment_devices      repeated int64, packed
     5   tuple_shardings              repeated OpSharding

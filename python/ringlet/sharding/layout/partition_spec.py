@@ -19,7 +19,7 @@ class PartitionSpec:
 
     Parameters
     ----------
-    *entries : str, iterable of str, or None
+    *entries : str, iterable of str other than a set, or None
         For each dimension, the axis that divides it, several axes with the slowest first, or None. Omitted trailing
         dimensions are not divided.
     unreduced : iterable of str, optional

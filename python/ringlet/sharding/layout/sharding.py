@@ -122,7 +122,7 @@ class Sharding:
             If the number of devices differs from the number of tiles, a device is listed twice, or a group has an
             unknown kind.
         TypeError
-            If an argument is not a list.
+            If an argument is not iterable, or is a string.
 
         Examples
         --------

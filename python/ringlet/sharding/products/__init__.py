@@ -1,1 +1,1 @@
-"""Matrix products, contractions and einsum of sharded arrays."""
+"""Matrix products, contractions, einsum and linear algebra of sharded arrays."""
