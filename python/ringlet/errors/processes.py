@@ -51,7 +51,7 @@ class CollectiveAborted(RuntimeError):
 
 
 class UnavailableError(ConnectionError):
-    """A required process has exited (``tf.errors.UnavailableError``).
+    """A required process has exited or does not answer (``tf.errors.UnavailableError``).
 
     Notes
     -----

@@ -143,7 +143,7 @@ class GatherWarning(UserWarning):
     >>> import warnings
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore", GatherWarning)  # in a block that may gather
-    ...     warnings.warn("np.median gathers 64 B", GatherWarning)
+    ...     warnings.warn("np.linalg.eigvals gathers 64 B", GatherWarning)
     """
 
 
@@ -170,16 +170,16 @@ class GatherError(RuntimeError):
 
     Examples
     --------
-    >>> raise GatherError("np.median gathers 64 B")
+    >>> raise GatherError("np.linalg.eigvals gathers 64 B")
     Traceback (most recent call last):
-    ringlet.errors.GatherError: np.median gathers 64 B
+    ringlet.errors.GatherError: np.linalg.eigvals gathers 64 B
     """
 
 
 class ValuesDifferError(ValueError):
     """Values that must be equal on all replicas differ; raised by :func:`ringlet.checks.all_equal`.
 
-    Raised on all replicas. The message names every differing leaf.
+    Raised on all replicas or, outside of a step, in all processes. The message names the differing leaves.
 
     Attributes
     ----------

@@ -151,7 +151,7 @@ class Generator:
         Raises
         ------
         TypeError
-            If `x` is a plain array, or `sharding` is missing.
+            If `x` has another type, or is a number without `sharding`.
 
         Examples
         --------

@@ -40,10 +40,10 @@ class Origin(NamedTuple):
 
 
 class ShardedArray(ArrayMethods, Conversions):
-    """An array divided over logical devices, on which NumPy's functions operate tile by tile.
+    """An array divided over logical devices, on which most of NumPy's functions operate tile by tile.
 
     Created by :func:`ringlet.sharding.shard`, :meth:`ringlet.TPUStrategy.experimental_split_to_logical_devices` and
-    similar functions. Results are sharded arrays too, in the layout that sends the fewest bytes between devices.
+    similar functions. Their results are sharded arrays too, in the layout that sends the fewest bytes between devices.
 
     A slice or a transposed or reshaped array is a read-only value: later writes to its source do not change it.
     If `whole` is not copied, writes to it or to the sharded array are visible in both.

@@ -62,7 +62,7 @@ def conv_general(
     -------
     ShardedArray, or ndarray if neither is sharded
         Data type by NumPy's promotion rules. Divided along batch, output features and spatial dimensions as `x` and
-        `kernel` are; partial if input features are divided. Overflow does not warn, as with ``np.convolve``.
+        `kernel` are; may be partial if input features are divided. Overflow does not warn, as with ``np.convolve``.
 
     Raises
     ------
@@ -124,8 +124,8 @@ def conv_general_vjp(
     Returns
     -------
     x_gradient, kernel_gradient : ShardedArray, or ndarray if the arrays that it is computed from are not sharded
-        If batch or spatial dimensions are divided, the kernel's gradient is partial and is summed over devices when
-        used.
+        If batch or spatial dimensions are divided, the kernel's gradient may be partial; it is then summed over devices
+        when used.
 
     Raises
     ------

@@ -77,7 +77,7 @@ def correlate_vjp(x: Any, kernel: Any, cotangent: Any, mode: str = "valid") -> t
     Returns
     -------
     x_gradient, kernel_gradient : ShardedArray, or ndarray if the arrays that it is computed from are not sharded
-        The kernel's gradient is partial if `x` is divided.
+        The kernel's gradient may be partial if `x` is divided.
 
     Raises
     ------

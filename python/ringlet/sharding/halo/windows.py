@@ -171,7 +171,7 @@ def per_dimension(what: str, given: Numbers | None, ndim: int, least: int = 1) -
 
 
 def _whole_numbers(given: object) -> tuple[int | None, ...]:
-    """Return the items of an argument, with None for items that are not whole numbers; () if it is not a sequence."""
+    """Return the items of an argument, with None for items that are not whole numbers; () if it is not iterable."""
     return tuple(map(whole_number, given)) if isinstance(given, Iterable) else ()
 
 

@@ -22,7 +22,7 @@ from ringlet.sharding.sharded_array import ShardedArray
 
 
 class Scatter(NamedTuple):
-    """A call of ``ufunc.at`` whose indices may be applied in any order; `op` combines the results of devices.
+    """A call of ``ufunc.at`` that allows any order, up to rounding; `op` combines the results of devices.
 
     `operands` are broadcastable integer arrays, the indices of the first dimensions of `target`, and the values.
     `labels` has the labels of the operands and of the result: ``("i", d)`` for dimension `d` of the indices, ``("t",
@@ -37,7 +37,7 @@ class Scatter(NamedTuple):
 
     @property
     def factor_map(self) -> FactorMap:
-        """Return the factors: if indices are divided, the result is partial."""
+        """Return the factors: if indices stay divided, the result is partial."""
         *operands, result = self.labels
         indices = [label for given in operands[:-1] for label in given if label is not None]
         return FactorMap(tuple(operands), result, dict.fromkeys(indices, self.op))
@@ -58,7 +58,7 @@ class Scatter(NamedTuple):
 
 
 def scatter_of(ufunc: np.ufunc, target: Any, key: Any, values: Sequence[Any]) -> Scatter | None:
-    """Return a call of ``ufunc.at`` whose indices may be applied in any order; None for all other calls."""
+    """Return a call of ``ufunc.at`` that allows any order, up to rounding; None for all other calls."""
     is_array = isinstance(target, ShardedArray) or (type(target) in (np.ndarray, np.memmap) and target.flags.writeable)
     if not is_array or len(values) != 1 or not target.dtype.isnative:
         return None
@@ -82,7 +82,7 @@ def scatter_of(ufunc: np.ufunc, target: Any, key: Any, values: Sequence[Any]) ->
 
 
 def _op(ufunc: np.ufunc, dtype: np.dtype[Any], value: Any) -> Op | None:
-    """Return the combining operation; None if the order matters, for example because results are rounded."""
+    """Return the combining operation; None if the order of updates matters by more than the rounding of floats."""
     if ufunc in LOGICAL and dtype.kind != "b":
         return None
     op = op_of(np.add if ufunc is np.subtract and dtype.kind != "b" else ufunc, dtype)

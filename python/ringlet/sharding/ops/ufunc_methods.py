@@ -32,9 +32,9 @@ def outer(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> A
 def at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Apply a ufunc to some elements of an array, in place.
 
-    Each device updates its tile of the array with all indices and values. If their order has no effect and this sends
-    fewer bytes, it instead applies its own indices and values to a temporary array, and the temporary arrays are
-    combined.
+    Each device updates its tile of the array with all indices and values. If their order matters only for rounding and
+    this sends fewer bytes, it instead applies its own indices and values to a temporary array, and the temporary arrays
+    are combined.
     """
     target, key, *values = inputs
     operands = [target, *_leaves(key), *values]

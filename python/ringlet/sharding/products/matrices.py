@@ -125,7 +125,7 @@ def solve(a: Any, b: Any) -> Any:
 
 @implements(np.linalg.lstsq)
 def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
-    """Solve a least-squares problem with a tall sharded matrix; return NotImplemented for others."""
+    """Solve a least-squares problem with a tall sharded matrix; return NotImplemented for other arguments."""
     a, b = operand(a), operand(b)
     if a.ndim != 2 or a.shape[0] < a.shape[1] or b.ndim not in (1, 2) or len(a) != len(b) or rcond == "warn":
         return NotImplemented

@@ -108,7 +108,7 @@ class Reduction:
         return any(self.x._layout.cuts[axis].count > 1 for axis in self.axes)
 
     def combined(self, reducer: Reducer, dtype: Any, op: Op, out: Any = None, *, takes_stacks: bool = False) -> Any:
-        """Reduce each tile; if a reduced dimension is divided, the result is partial, and `op` combines its parts.
+        """Reduce each tile; if a reduced dimension is divided, the result may be partial, and `op` combines its parts.
 
         The parts of a partial array are reduced separately if it has the same `op`, there is no mask, and the dtype is
         unchanged; otherwise they are combined first. `takes_stacks` states that `reducer` also reduces a
