@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ringlet.errors import ShardingError
 from ringlet.sharding import Mesh, Sharding, explain, mode, shard
-from ringlet.sharding.ops.reshaping import reshape
+from ringlet.sharding.ops.reshaping import _RESHAPE_MAY_REFUSE_TO_COPY, reshape
 from tests.sharding.sweep import assemble, placements, poisoned, tiled
 
 MESH = Mesh({"x": 4, "y": 2})
@@ -92,6 +92,20 @@ def test_a_copy_does_not_share_the_memory_that_was_sharded(copied):
     made = copied(shard(whole, Sharding.tiled((2,))))
     whole[:] = 9
     assert set(np.asarray(made).ravel().tolist()) == {*range(8)}
+
+
+@pytest.mark.skipif(not _RESHAPE_MAY_REFUSE_TO_COPY, reason="no copy=")
+@pytest.mark.parametrize("memory", ["shared", "copy"])
+@pytest.mark.parametrize("size", [4, 2048])  # the calls of small arrays are cached
+def test_a_copy_that_is_not_allowed_is_numpys_error(memory, size):
+    with mode(memory):
+        x = shard(np.zeros((size, size)), Sharding.tiled((2, 1)))
+        assert np.reshape(x, -1, copy=False).shape == (size**2,)
+        assert np.reshape(x.T, -1, order="F", copy=False).shape == (size**2,)
+        assert np.reshape(x[:0].T, -1, copy=False).shape == (0,)
+        for refused in (lambda: np.reshape(x.T, -1, copy=False), lambda: np.reshape(x, -1, order="F", copy=False)):
+            with pytest.raises(ValueError, match="^Unable to avoid creating a copy while reshaping"):
+                refused()
 
 
 def test_partial_values_may_be_reshaped():

@@ -40,7 +40,14 @@ def reshape(
         made: ShardedArray = reshape(x.transpose(), given).transpose()
     else:
         made = _reshaped(x, shape_of_reshape(x.shape, given))
+    if copy is False and x.size and not _is_view_of(made, x):
+        raise ValueError("Unable to avoid creating a copy while reshaping.")  # as NumPy
     return made.copy() if copy else made
+
+
+def _is_view_of(made: ShardedArray, x: ShardedArray) -> bool:
+    pairs = ((made._buffer(device), x._buffer(device)) for device in range(x._group.num_devices))
+    return all(view is None or (buffer is not None and np.may_share_memory(view, buffer)) for view, buffer in pairs)
 
 
 @implements(np.ravel)
