@@ -104,7 +104,7 @@ def test_a_copy_that_is_not_allowed_is_numpys_error(memory, size):
         assert np.reshape(x.T, -1, order="F", copy=False).shape == (size**2,)
         assert np.reshape(x[:0].T, -1, copy=False).shape == (0,)
         for refused in (lambda: np.reshape(x.T, -1, copy=False), lambda: np.reshape(x, -1, order="F", copy=False)):
-            with pytest.raises(ValueError, match="^Unable to avoid creating a copy while reshaping"):
+            with pytest.raises(ValueError, match="Unable to avoid creating a copy while reshaping"):
                 refused()
 
 
