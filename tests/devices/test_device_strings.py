@@ -50,6 +50,8 @@ def test_every_form_has_one_full_name(name, full):
         ("XPU:0", "XPU:0"),
         ("/job:worker/tusk:1", "tusk:1"),
         ("/job:/task:0", "job:"),
+        ("/device:*", "device:*"),
+        ("/device:device:0", "device:device:0"),
         ("/task:one/cpu:0", "task:one"),
     ],
 )

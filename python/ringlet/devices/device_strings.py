@@ -1,4 +1,4 @@
-"""Device strings: parsing of all TensorFlow forms, with a full form for programs and a short one for messages.
+"""Device strings: parsing of TensorFlow's forms, with a full form for programs and a short one for messages.
 
 A device string is only a name: memory is host memory on every device. The full form is TensorFlow's,
 ``/job:localhost/replica:0/task:0/device:CPU:0``; the short form is ``CPU:0``.
@@ -19,7 +19,7 @@ DRIVEN_TYPES = frozenset({"CPU", "TPU"})
 _log = logging.getLogger(__name__)
 
 _PLACE = re.compile(r"(job):([A-Za-z0-9_]+)|(replica|task):(\d+|\*)", re.IGNORECASE)
-_UNIT = re.compile(r"(?:device:)?([A-Za-z][A-Za-z0-9_]*)(?::(\d+|\*))?", re.IGNORECASE)
+_UNIT = re.compile(r"(?:device:)?(?!device\b)([A-Za-z][A-Za-z0-9_]*)(?::(\d+|\*))?", re.IGNORECASE)
 _KNOWN_UNITS = ("CPU", "GPU", "TPU")
 _MOST_LISTED = 16
 

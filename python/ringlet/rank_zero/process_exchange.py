@@ -24,8 +24,8 @@ def call_with_exchange(title: str, items: list[T], function: Callable[[Exchange,
     """Call a function that exchanges byte strings between all processes, once per process, even inside replicas.
 
     `items` are the items of this replica, or of this process. The function receives the exchange and the items of all
-    replicas of this process; its result is returned on each replica. All processes must call the exchange equally
-    often. Without a strategy, a process that is not a worker exchanges only with itself.
+    replicas of this process; its result is returned on each replica. All processes must call the exchange the same
+    number of times. Without a strategy, a process that is not a worker exchanges only with itself.
     """
     if local_replica() is None:
         return _call_on_process(title, items, function)

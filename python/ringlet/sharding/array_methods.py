@@ -32,7 +32,7 @@ def _as(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _in_place(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
-        """Update the array; for a read-only slice, return a new array, which ``x[1:3] += 1`` then assigns."""
+        """Update the array; for a view, such as a slice, return a new array, which ``x[1:3] += 1`` then assigns."""
         if getattr(type(other), "__array_ufunc__", ufunc) is None:
             return NotImplemented
         if self._is_number():

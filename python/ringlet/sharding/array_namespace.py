@@ -114,7 +114,8 @@ class Namespace:
             self.linalg, self.fft = Namespace(mesh, np.linalg), Namespace(mesh, np.fft)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") and name != "__array_namespace_info__":  # copy.copy calls this method before __init__
+        # copy.copy looks names up before it has set `_module`.
+        if name.startswith("_") and name != "__array_namespace_info__":
             raise AttributeError(name)
         return getattr(self._module, name)
 

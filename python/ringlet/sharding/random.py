@@ -111,7 +111,9 @@ class Generator:
                     "sharding=x.sharding)"
                 )
             if not kwargs.get("replace", True):
-                raise TypeError(f"{name} does not support replace=False: use rng.permutation(number)[:count]")
+                raise TypeError(
+                    f"{name} does not support replace=False: use rng.permutation(number, sharding=sharding)[:count]"
+                )
             if name == "choice" and (ndim := np.ndim(kwargs.get("a", args[0] if args else ()))) > 1:
                 raise TypeError(
                     f"choice was given an array of {ndim} dimensions: expected a number or a one-dimensional array. "
@@ -167,7 +169,7 @@ class Generator:
             return np.take(x, np.argsort(keys, kind="stable"), axis)  # type: ignore[return-value]  # dispatched
         if whole_number(x) is None:
             raise TypeError(
-                f"permutation was given {shortened(x)}: expected a number or a ShardedArray. Shard the array first "
+                f"permutation was given {shortened(x)}: expected an integer or a ShardedArray. Shard an array "
                 "with ringlet.sharding.shard(array, sharding)"
             )
         keys = self.integers(_MOST_KEYS, size=x, sharding=sharding)

@@ -77,7 +77,8 @@ class _ThreadPool:
         self._threads: list[threading.Thread] = []
         self._num_idle = 0
         self._waiting: deque[_Call] = deque()
-        # Reentrant, because a garbage collection may finalize any reader, including this one, and shut down its pool.
+        # Reentrant, because a garbage collection in a thread that holds the lock may finalize the ThreadMap of this
+        # pool, which shuts the pool down.
         self.lock = threading.RLock()
         self._has_work = threading.Condition(self.lock)
         self.has_result = threading.Condition(self.lock)

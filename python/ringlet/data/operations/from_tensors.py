@@ -60,7 +60,7 @@ def _one_row(leaf: Any) -> Any:
         return None
     if kind_of(leaf) is not None:
         return in_kind_of(leaf, as_ndarray(leaf)[np.newaxis], is_own=True)
-    # Text has no dtype and stays an object.
+    # Text stays an object: a dtype of NumPy would drop trailing null characters.
     array = np.asarray(leaf, dtype=object if type(leaf) in (str, bytes) else None)
     row: Array = array[np.newaxis]
     return row

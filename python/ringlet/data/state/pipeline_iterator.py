@@ -53,7 +53,7 @@ class PipelineIterator(Iterator[Nest]):
 
     @property
     def element_spec(self) -> Nest:
-        """The specs of an element, a nest of TensorSpec, or of a step, a nest of PerReplicaSpec."""
+        """The specs of an element, or of a step: TensorSpecs, in steps of several replicas in PerReplicaSpecs."""
         spec: Nest = self._source.element_spec
         return spec
 

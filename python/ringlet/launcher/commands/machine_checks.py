@@ -94,7 +94,7 @@ def _variables(facts: Facts) -> Line:
     from ringlet.observe.stall_reports import stall_seconds
     from ringlet.variable_names import NAMES, misspelt
 
-    # Both calls raise an error if a value is invalid.
+    # Each of these calls raises an error if the value of its variable is invalid.
     default_timeout_seconds(facts.environ)
     stall_seconds(facts.environ)
     BlasLimiter(facts.environ, 1, tuple, ())

@@ -1,4 +1,4 @@
-"""Boundary conditions: which elements of an array are used beyond its ends."""
+"""Boundary conditions: which values an array has beyond its ends."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from ringlet.sharding.layout.tile_assignment import MOST_DEVICES, Subgroup, chec
 
 Kind = Literal["replicated", "maximal", "tuple", "tiled", "manual", "unknown", "unreduced"]
 
-# XLA's OpSharding types by number.
+# XLA's OpSharding types, in the order of their numbers, which encoding relies on.
 TYPES: dict[Kind, str] = {
     "replicated": "REPLICATED",
     "maximal": "MAXIMAL",

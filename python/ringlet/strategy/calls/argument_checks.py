@@ -35,7 +35,7 @@ def check_function(fn: Any) -> None:
             "strategy.run(step, args=(x,)), without calling the function"
         )
     code = getattr(fn, "__code__", None)
-    if code is None:  # `fn` is another callable object, such as a partial
+    if code is None:  # `fn` is not a Python function but, for example, a partial, such as a partial
         call = getattr(fn, "func", None) or getattr(type(fn), "__call__", None)  # noqa: B004  # may be a C function
         code = getattr(call, "__code__", None)
     if isinstance(code, CodeType) and code.co_flags & _IS_ASYNC:

@@ -223,7 +223,7 @@ def _twisted_moves(shape: Shape, twist: Twist | None) -> tuple[IntArray, FloatAr
     sizes = np.array(shape)
     lattice = np.diag(sizes) - np.array(twist)
     closed = _ROUNDS @ lattice  # dimensions: path, axis
-    # A shortest path is at most half way round every axis.
+    # Longer closed paths are not part of a shortest path.
     closed = closed[(np.abs(closed) <= 3 * sizes.max()).all(1)]
     ahead = np.stack(np.meshgrid(*(np.arange(1 - n, n) for n in shape), indexing="ij"), -1).reshape(-1, 3)
     picked, shares = [], []
