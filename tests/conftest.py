@@ -15,7 +15,8 @@ os.environ["RINGLET_POISON"] = "1"
 # Also before NumPy is imported: idle threads of OpenBLAS otherwise spin for a tenth of a second in each process.
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 
-# A deadline per example would fail on a machine that is busy; pytest-timeout bounds every test instead.
+# A deadline per example would fail on a machine that is busy; pytest-timeout bounds every test instead. Few examples,
+# so that all tests take minutes; `.ci/nightly` has the profile with many.
 settings.register_profile("default", deadline=None, max_examples=25)
 settings.register_profile("nightly", deadline=None, max_examples=2000, print_blob=True)
 # Ten thousand, and a million, random calls of sharded arrays: 49 functions in tests/sharding/test_random_calls.py.

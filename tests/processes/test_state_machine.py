@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 
 import pytest
-from hypothesis import settings
 
 from tests.processes.harness import Processes
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = 50_000 if "RINGLET_CI_NIGHTLY" in os.environ else settings.default.max_examples
+EXAMPLES = 50_000 if "RINGLET_CI_NIGHTLY" in os.environ else 50
 MOST_AT_ONCE = 1000  # Hypothesis remembers all of a run
 STEPS = 12
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -43,7 +43,8 @@ def empty_shared(shape: int | Sequence[int], dtype: DTypeLike = np.float64) -> N
     Raises
     ------
     InvalidArgumentError
-        If a size is negative, the array has 2**40 bytes or more, or the dtype holds Python objects.
+        If a size is negative or not an integer, the array has 2**40 bytes or more, or the dtype holds Python
+        objects.
     SharedMemoryFullError
         If this machine, or a control group of this process, does not have enough memory left.
 
@@ -55,7 +56,11 @@ def empty_shared(shape: int | Sequence[int], dtype: DTypeLike = np.float64) -> N
     >>> x.sum(), x.flags.c_contiguous
     (np.float32(6.0), True)
     """
-    sizes = list(shape) if isinstance(shape, Iterable) else [shape]
+    sizes: list[Any]
+    try:
+        sizes = list(shape)  # type: ignore[arg-type]
+    except TypeError:  # a number, or an array of shape ()
+        sizes = [shape]
     dims = [whole_number_of(64, size, "shape", "integers") for size in sizes]
     wanted = cast("np.dtype[Any]", np.dtype(dtype))
     if any(size < 0 for size in dims):

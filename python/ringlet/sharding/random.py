@@ -167,12 +167,12 @@ class Generator:
             line = layout.with_cuts([layout.cuts[axis]])
             keys = self._drawn("integers", (_MOST_KEYS,), {}, _Place((x.shape[axis],), line, x._group))
             return np.take(x, np.argsort(keys, kind="stable"), axis)  # type: ignore[return-value]  # dispatched
-        if whole_number(x) is None:
+        if (number := whole_number(x)) is None:
             raise TypeError(
                 f"permutation was given {shortened(x)}: expected an integer or a ShardedArray. Shard an array "
                 "with ringlet.sharding.shard(array, sharding)"
             )
-        keys = self.integers(_MOST_KEYS, size=x, sharding=sharding)
+        keys = self.integers(_MOST_KEYS, size=number, sharding=sharding)
         return np.argsort(keys, kind="stable")  # type: ignore[return-value]  # dispatched
 
     def permuted(self, x: ShardedArray, *, axis: int | None = None) -> ShardedArray:

@@ -213,3 +213,8 @@ def test_sums_as_objects_are_gathered():
 def test_the_largest_less_the_smallest_is_subtracted_where_it_goes_to():
     whole, out = np.array([-100, 100], np.int8), shard(np.zeros(()), Sharding.replicated(2))
     assert float(np.ptp(shard(whole, Sharding.tiled((2,))), out=out)) == 200
+
+
+def test_a_dtype_of_a_running_sum_makes_numbers_of_records():
+    x = shard(np.ones(4, [("a", "i4")]), Sharding.tiled((2,)))
+    assert np.asarray(np.cumsum(x, 0, "f8")).tolist() == [1, 2, 3, 4]

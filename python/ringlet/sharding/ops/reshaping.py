@@ -31,7 +31,8 @@ def reshape(
 
     Merged or split dimensions keep their tiles, and nothing is sent, if the tiles are contiguous runs of the result, as
     along the first dimension. Other merged dimensions are gathered. If the tiles of the result have other bounds,
-    devices exchange elements.
+    devices exchange elements. With ``copy=False``, ValueError is raised if a device copied or received elements, where
+    the memory order is that of the buffers.
     """
     x, given = a, newshape if shape is None else shape
     order = _order_of(x, order)
@@ -40,7 +41,7 @@ def reshape(
         made: ShardedArray = reshape(x.transpose(), given).transpose()
     else:
         made = _reshaped(x, shape_of_reshape(x.shape, given))
-    if copy is False and x.size and not _is_view_of(made, x):
+    if copy is False and x.nbytes and not _is_view_of(made, x):
         raise ValueError("Unable to avoid creating a copy while reshaping.")  # as NumPy
     return made.copy() if copy else made
 

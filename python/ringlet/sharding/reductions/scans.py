@@ -135,7 +135,7 @@ def _implement(name: str, ufunc: np.ufunc, instead_of_nan: float | None = None) 
     def running(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
         if not isinstance(a, ShardedArray):
             return NotImplemented
-        getattr(np, name)(probe_array(small(a)), axis)  # raises NumPy's error for invalid axes
+        getattr(np, name)(probe_array(small(a)), axis, dtype)  # raises NumPy's error for invalid arguments
         line = np.reshape(a, -1) if axis is None or a.ndim == 0 else a
         return accumulate(
             ufunc, line, 0 if axis is None else axis, dtype, out, name=name, instead_of_nan=instead_of_nan
