@@ -29,7 +29,8 @@ signal.signal(signal.SIGALRM, interrupt)
 left = 0
 while time.monotonic() < end:
     try:
-        signal.setitimer(signal.ITIMER_REAL, 1e-6 + chance.random() * 3e-4)
+        # Again after 5 s: Python ignores an exception in the callback of a weak reference.
+        signal.setitimer(signal.ITIMER_REAL, 1e-6 + chance.random() * 3e-4, 5)
         while True:
             step()
     except KeyboardInterrupt:
