@@ -77,7 +77,7 @@ def test_more_than_is_left_is_refused_before_anything_is_reserved():
     assert ringlet.empty_shared(2**23, np.uint8).nbytes == 2**23
 
 
-@pytest.mark.parametrize("shape", [5, np.int8(5), np.array(5), [5], np.array([5]), iter((5,))])
+@pytest.mark.parametrize("shape", [5, np.int8(5), np.array(5), [5], np.array([5]), range(5, 6)])
 def test_a_shape_may_be_anything_that_is_or_holds_integers(shape):
     assert ringlet.empty_shared(shape).shape == (5,)
 

@@ -196,7 +196,7 @@ def _role_of(place: Placement) -> ProcessRole:
 
 
 def role_of_task(spec: ClusterSpec, task_type: str | None, task_id: int | None) -> ProcessRole:
-    """Return the role of a task in a cluster; the role of a single process if there is no cluster or no task."""
+    """Return the role of a task; without a cluster or a task, that of a process that runs alone."""
     if not spec.jobs or task_type is None or task_id is None:
         return ProcessRole()
     from ringlet.cluster.cluster_queries import is_chief as is_chief_task

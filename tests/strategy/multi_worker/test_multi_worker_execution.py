@@ -20,6 +20,19 @@ SIBLINGS = {
 }
 
 
+def errors_of(workers, program):
+    """Class and text of the errors that each worker gets from a run of the program's `step`, and from the next call."""
+    calls = """
+        answer = []
+        for call in (lambda: strategy.run(step), lambda: strategy.reduce("SUM", 1.0, axis=None)):
+            try:
+                call()
+            except Exception as error:
+                answer.append([type(error).__name__, str(error)])
+    """
+    return workers.run(program + calls)
+
+
 @pytest.mark.parametrize("case", SIBLINGS)
 @pytest.mark.parametrize("workers_with_it", [[0, 1], [1]], ids=["both workers", "one worker"])
 def test_a_replica_that_does_something_else_is_named_on_all_workers(two_by_two, case, workers_with_it):
@@ -30,15 +43,12 @@ def test_a_replica_that_does_something_else_is_named_on_all_workers(two_by_two, 
             if rank() % 2 and me in {workers_with_it}:
                 {statement}
             return replica().all_reduce("SUM", np.ones(3))
-        told = []
-        for call in (lambda: strategy.run(step), lambda: strategy.reduce("SUM", 1.0, axis=None)):
-            try:
-                call()
-            except Exception as error:
-                told.append([type(error).__name__, str(error)])
-        answer = told
     """
-    answers = two_by_two.run(program)
+    answers = errors_of(two_by_two, program)
+    if "raised" in words and workers_with_it == [0, 1] and all(len(errors) == 1 for errors in answers):
+        # On both workers, replicas 0 and 2 saw the error before they made their call: all went on together.
+        assert [errors[0][0] for errors in answers] == [kind, kind]
+        return
     for worker, (first, again) in enumerate(answers):
         # A worker that is notified by the other one's replica first has not reached that call itself.
         kinds = {"CollectiveAborted", kind if worker in workers_with_it else "CollectiveAborted"}
@@ -62,15 +72,8 @@ def test_a_worker_that_handles_an_exception_before_its_other_replica_calls_is_a_
                 while not replica()._run.is_stopping:
                     time.sleep(0.001)
             return replica().all_reduce("SUM", np.ones(3))
-        told = []
-        for call in (lambda: strategy.run(step), lambda: strategy.reduce("SUM", 1.0, axis=None)):
-            try:
-                call()
-            except Exception as error:
-                told.append([type(error).__name__, str(error)])
-        answer = told
     """
-    waiting, raising = two_by_two.run(program)
+    waiting, raising = errors_of(two_by_two, program)
     assert raising[0] == ["KeyError", "'weights'"]
     for kind, text in (*waiting, raising[1]):
         assert kind == "CollectiveMismatchError"

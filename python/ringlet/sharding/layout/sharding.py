@@ -344,8 +344,8 @@ class Sharding:
         Returns
         -------
         list of tuple of slice
-            One for each device of :attr:`tile_assignment_devices`, in order of the tiles. If there are none, the whole
-            tensor for each device, or once if their number is unknown.
+            The bounds of each tile, in the order of :attr:`tile_assignment_devices`. Without tiles, the bounds of the
+            whole tensor for each device, or once if the number of devices is unknown.
 
         Raises
         ------

@@ -42,7 +42,8 @@ def reshape(
     else:
         made = _reshaped(x, shape_of_reshape(x.shape, given))
     if copy is False and x.nbytes and not _is_view_of(made, x):
-        raise ValueError("Unable to avoid creating a copy while reshaping.")  # as NumPy
+        # NumPy's error, also for what the reshape above has copied or sent by now.
+        raise ValueError("Unable to avoid creating a copy while reshaping.")
     return made.copy() if copy else made
 
 

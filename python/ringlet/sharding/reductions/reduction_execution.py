@@ -110,9 +110,9 @@ class Reduction:
     def combined(self, reducer: Reducer, dtype: Any, op: Op, out: Any = None, *, takes_stacks: bool = False) -> Any:
         """Reduce each tile; if a reduced dimension is divided, the result may be partial, and `op` combines its parts.
 
-        The parts of a partial array are reduced separately if it has the same `op`, there is no mask, and the dtype is
-        unchanged; otherwise they are combined first. `takes_stacks` states that `reducer` also reduces a
-        stack of tiles along additional leading dimensions: its axes are negative, and it ignores its `TileBoxes`.
+        Parts of a partial array are combined first, unless `op` also combines them, there is no mask, and the dtype
+        does not change. `takes_stacks` states that `reducer` also reduces a stack of tiles along additional leading
+        dimensions: its axes are negative, and it ignores its `TileBoxes`.
         """
         if out is None and self._may_join_columns(np.dtype(dtype)):
             return recorded_as_one(
