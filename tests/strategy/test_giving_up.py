@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import os
 import queue
+import re
 import signal
 import threading
 import time
@@ -23,8 +25,6 @@ from tests.strategy.replicas import SECONDS, all_reduce, assert_usable, mirrored
 from tests.strategy.workers import PROGRAM, environment
 
 pytestmark = pytest.mark.slow
-
-WAIT = ReplicaRun._wait
 
 
 def test_a_replica_that_does_not_return_in_time_is_named_with_its_line():
@@ -106,31 +106,58 @@ def test_a_collective_that_waits_too_long_leaves_the_strategy_usable(monkeypatch
 
 
 OPTIONS_TEXT = (
-    r"replica [02] of 3 waited 0\.05 s, the timeout_seconds of its CommunicationOptions, for the other replicas in "
+    r"replica \d of 3 waited 0\.05 s, the timeout_seconds of its CommunicationOptions, for the other replicas in "
     "all_reduce: check what they execute, or allow more time"
 )
 
 
-@pytest.mark.parametrize(("variable", "text"), [("0.05", r"waited 0\.05 s for rank 1"), ("600", OPTIONS_TEXT)])
+@pytest.mark.parametrize(("variable", "text"), [("0.05", r"waited 0\.05 s for rank \d"), ("600", OPTIONS_TEXT)])
 def test_a_replica_that_never_arrives_is_left_when_the_others_have_waited_their_time_out(monkeypatch, variable, text):
     monkeypatch.setenv("RINGLET_TIMEOUT_SECONDS", variable)
     options = ringlet.experimental.CommunicationOptions(timeout_seconds=None if variable == "0.05" else 0.05)
     strategy, may_end, has_returned = mirrored(3), threading.Event(), threading.Event()
+    caller, stuck = threading.get_ident(), itertools.count()
 
     def step() -> None:
-        if replica_id() == 1:
+        # Not in the calling thread, which could not raise an error before its own replica had returned.
+        if threading.get_ident() != caller and next(stuck) == 0:
             may_end.wait(SECONDS)
             has_returned.set()
         else:
             replica().all_reduce("SUM", 1.0, options)
 
-    left: list[float] = []
-    monkeypatch.setattr(ReplicaRun, "_wait", lambda run, seconds: left.append(seconds) or WAIT(run, seconds))
     with pytest.raises(DeadlineExceededError, match=text) as caught:
         strategy.run(step)
     assert not has_returned.is_set()
-    assert left == [_GRACE_SECONDS]  # of the run's own time-out, nothing is waited for
-    assert "replica 1 is in step (" in caught.value.__notes__[0]
+    assert re.search(r"replica \d is in step \(", caught.value.__notes__[0])
+    may_end.set()
+    assert_usable(strategy)
+
+
+def test_a_time_out_counts_if_its_replica_raises_while_the_run_already_waits(monkeypatch):
+    fail = ReplicaRun._fail
+
+    def fail_late(run: ReplicaRun, replica: int, error: BaseException) -> None:
+        if isinstance(error, DeadlineExceededError):  # after the other replica, which sees the group's error
+            time.sleep(_GRACE_SECONDS / 2)
+        fail(run, replica, error)
+
+    monkeypatch.setattr(ReplicaRun, "_fail", fail_late)
+    strategy, may_end, has_returned = mirrored(3), threading.Event(), threading.Event()
+    caller, in_helpers = threading.get_ident(), itertools.count()
+
+    def step() -> None:
+        if threading.get_ident() == caller:
+            all_reduce()
+        elif next(in_helpers) == 0:
+            may_end.wait(SECONDS)
+            has_returned.set()
+        else:
+            replica().all_reduce("SUM", 1.0, ringlet.experimental.CommunicationOptions(timeout_seconds=0.05))
+
+    with pytest.raises(DeadlineExceededError, match=r"replica \d of 3 waited 0\.05 s"):
+        strategy.run(step)
+    assert not has_returned.is_set()
     may_end.set()
     assert_usable(strategy)
 

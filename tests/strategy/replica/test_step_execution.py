@@ -326,8 +326,10 @@ def test_a_failing_run_does_not_disturb_another_one():
         assert len(run.result(timeout=SECONDS).values) == 2
 
 
-def test_a_run_names_the_replicas_that_it_waits_for(monkeypatch, caplog):
+@pytest.mark.parametrize("timeout", ["600", "0"])  # 0: no limit
+def test_a_run_names_the_replicas_that_it_waits_for(monkeypatch, caplog, timeout):
     monkeypatch.setenv("RINGLET_STALL_SECONDS", "0.1")
+    monkeypatch.setenv("RINGLET_TIMEOUT_SECONDS", timeout)
     has_begun = threading.Event()
 
     def step() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import logging
+import math
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -129,8 +131,7 @@ class ReplicaRun:
         try:
             num_mine = self._claim_all()
             _refuse_child(forks)
-            has_waited = bool(self._failures) and (self._is_interrupted() or self._has_timed_out())
-            is_finished = num_mine == len(rows) or self._wait(_GRACE_SECONDS if has_waited else timeout_seconds)
+            is_finished = num_mine == len(rows) or self._wait(timeout_seconds)
         except BaseException as error:  # usually KeyboardInterrupt
             _refuse_child(forks)
             is_finished = self._unwind(error)
@@ -290,15 +291,23 @@ class ReplicaRun:
         )
 
     def _wait(self, timeout_seconds: float) -> bool:
-        """Wait for all replicas to end, and return whether they have; log which still run if the wait is long."""
-        claims, stall_seconds = self.threads.claims, min(self.threads.stall_seconds, timeout_seconds)
-        if claims.wait_finished(stall_seconds):
-            return True
-        if stall_seconds == timeout_seconds:
-            return False
-        where = self.threads.describe_running(self.first_replica)
-        _log.warning("strategy.run has waited %g s for replicas to return: %s", stall_seconds, where)
-        return claims.wait_finished(timeout_seconds - stall_seconds)
+        """Wait for all replicas to end, and return whether they have; log which still run if the wait is long.
+
+        After an interrupt, or a time-out of a replica that waited for others, it waits at most _GRACE_SECONDS. A
+        replica may raise that time-out only when this wait has begun.
+        """
+        claims, stall_seconds = self.threads.claims, self.threads.stall_seconds
+        start = time.monotonic()
+        end, log_at = start + timeout_seconds, start + stall_seconds
+        while not claims.wait_finished(_GRACE_SECONDS):
+            now = time.monotonic()
+            if now >= end or (self._failures and (self._is_interrupted() or self._has_timed_out())):
+                return False
+            if now >= log_at:
+                log_at = math.inf
+                where = self.threads.describe_running(self.first_replica)
+                _log.warning("strategy.run has waited %g s for replicas to return: %s", stall_seconds, where)
+        return True
 
     def _unwind(self, error: BaseException) -> bool:
         """Stop a run after an exception in the calling thread; return whether all replicas have ended."""
