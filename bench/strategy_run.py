@@ -18,6 +18,7 @@ from pathlib import Path
 
 from bench import harness, ranks, report
 from bench.beside import alternate_beside
+from bench.busy_loops import busy_loops
 from bench.goals import Goal, at_most, in_spite_of, table, unless_disturbed
 from bench.harness import Statistics
 from bench.machine import describe_machine
@@ -120,7 +121,9 @@ def _answers(options: argparse.Namespace) -> tuple[dict[str, list[float]], float
     folder = options.environments
     with StrategyPeers(folder.resolve(), options.replicas) if folder else nullcontext() as peers:
         subjects.update(peers.subjects(region_seconds) if peers else {})
-        return alternate_beside(subjects, peers.cpu_seconds if peers else lambda: 0.0, rounds=options.rounds)
+        with busy_loops(options.busy) as load_seconds:
+            own_seconds = lambda: load_seconds() + (peers.cpu_seconds() if peers else 0.0)  # noqa: E731
+            return alternate_beside(subjects, own_seconds, rounds=options.rounds)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -135,6 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--replicas", type=harness.parse_counts, default=[2, 4, 8], help="such as 2,4,8")
     parser.add_argument("--rounds", type=int, default=7, help="of everything in alternation")
     parser.add_argument("--milliseconds", type=float, default=20.0, help="length of one timed region")
+    parser.add_argument("--busy", type=int, default=0, metavar="N", help="busy loops beside the replicas (%(default)s)")
     parser.add_argument("--json", type=Path, help="file for every figure of every round")
     parser.add_argument("--environments", type=Path, help="folder with an environment of TensorFlow, to measure it too")
     options = parser.parse_args(arguments)

@@ -13,7 +13,7 @@
 
 namespace ringlet::bindings {
 
-// Threads that finish a collective together each need the interpreter lock for a few microseconds.
+// Replica threads and ranks that are ready at the same time each need the interpreter lock for some microseconds.
 sync::Turnstile& interpreter_turnstile();
 
 // Releases the interpreter lock until the end of the scope. Threads that take turns each have a core to spin on. Up to
@@ -21,14 +21,20 @@ sync::Turnstile& interpreter_turnstile();
 // objects that it must not touch any more. Here such a thread blocks until the process has ended instead, as in Python
 // 3.14 and later. Nothing may be thrown through the destructor: use without_interpreter.
 class Unlocked {
+#if defined(Py_GIL_DISABLED)
+  static constexpr bool kHasLock = false;
+#else
+  static constexpr bool kHasLock = true;
+#endif
+
  public:
-  explicit Unlocked(bool takes_turns) : state_(PyEval_SaveThread()), takes_turns_(takes_turns) {
-    if (takes_turns_) interpreter_turnstile().leave();
+  explicit Unlocked(bool takes_turns) : state_(PyEval_SaveThread()), takes_turns_(takes_turns && kHasLock) {
+    if constexpr (kHasLock) interpreter_turnstile().leave();
   }
   Unlocked(const Unlocked&) = delete;
   Unlocked& operator=(const Unlocked&) = delete;
   ~Unlocked() noexcept(false) {
-    constexpr std::chrono::microseconds kMostOfATurn{20};
+    constexpr std::chrono::microseconds kMostOfATurn{50};
     if (takes_turns_) interpreter_turnstile().enter(kMostOfATurn);
 #if defined(__GLIBCXX__)
     try {

@@ -61,14 +61,8 @@ class HeldMember : public collectives::Member {
     if (seat_->gate) pybind11::object(seat_->gate)();
   }
 
-  // Only during a use. Whether several ranks share an interpreter with a lock, and each has a core to spin on.
-  bool takes_turns() const {
-#if defined(Py_GIL_DISABLED)
-    return false;
-#else
-    return group().num_ranks_here() > 1 && group().num_ranks() <= sync::usable_cores();
-#endif
-  }
+  // Only during a use. Whether several ranks share an interpreter, and each has a core to spin on.
+  bool takes_turns() const { return group().num_ranks_here() > 1 && group().num_ranks() <= sync::usable_cores(); }
   const std::shared_ptr<collectives::Group>& keeper() const { return seat_->group; }
 
  private:

@@ -32,14 +32,14 @@ class SignalPoll final : public sync::Poll {
 int wait_for_claim(sync::Crew& crew) {
   for (;;) {
     bool is_open = true;
-    without_interpreter([&] { is_open = crew.wait_for_work(); });
+    without_interpreter([&] { is_open = crew.wait_for_work(); }, crew.takes_turns());
     if (!is_open) return sync::Crew::kNone;
     if (const int replica = crew.claim(); replica != sync::Crew::kNone) return replica;
   }
 }
 
 void summon_all(sync::Crew& crew) {
-  without_interpreter([&] { crew.summon_all(); });  // so that woken threads can begin
+  without_interpreter([&] { crew.summon_all(); }, crew.takes_turns());  // so that woken threads can begin
 }
 
 void finish(sync::Crew& crew, int replica) {
@@ -50,7 +50,7 @@ void finish(sync::Crew& crew, int replica) {
 bool wait_finished(sync::Crew& crew, double timeout_seconds) {
   sync::Poll* const poll = signal_poll();
   bool is_finished = false;
-  without_interpreter([&] { is_finished = crew.wait_finished(timeout_of(timeout_seconds), poll); });
+  without_interpreter([&] { is_finished = crew.wait_finished(timeout_of(timeout_seconds), poll); }, crew.takes_turns());
   return is_finished;
 }
 

@@ -128,7 +128,7 @@ def test_without_an_environment_of_tensorflow_the_command_is_given_that_makes_on
 
 def test_a_run_writes_every_figure_of_every_round(environment, tmp_path, capsys):
     path = tmp_path / "out.json"
-    arguments = ["--replicas", "2", "--rounds", "2", "--milliseconds", "0.5", "--json", str(path)]
+    arguments = ["--replicas", "2", "--rounds", "2", "--milliseconds", "0.5", "--busy", "1", "--json", str(path)]
     assert strategy_run.main([*arguments, "--environments", str(environment())]) == 0
     said, written = capsys.readouterr().out, json.loads(path.read_text(encoding="utf-8"))
     for name in ("reduce of a scalar P=2", "variable, assign in a replica P=2", "TensorFlow, eager: run, no-op P=2"):

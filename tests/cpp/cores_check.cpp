@@ -1,5 +1,6 @@
 // How many cores this process may keep busy: under the quotas that files tell, as tests/devices/test_cores.py has them
-// for Python, and in a control group with a quota where this program may make one. And on which of them ranks run.
+// for Python, and in a control group with a quota where this program may make one. On which of them ranks run, and when
+// threads offer them to others.
 #include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -186,9 +187,22 @@ void ranks_on_one_core_part() {
   for (const int process : {0, 1}) check(processes.wait_for(process) == 0, "both end well");
 }
 
+void a_yield_that_loses_the_core_is_the_last_for_a_while() {
+  using namespace std::chrono_literals;
+  const auto later = sync::Clock::now() + 1s;  // after all that the tests before may have lost
+  sync::note_yield(later, 100us);
+  check(sync::yields_pay(later), "a short yield changes nothing");
+  sync::note_yield(later, 2ms);
+  check(!sync::yields_pay(later) && sync::yields_pay(later + 50ms), "50 ms later, yields pay again");
+  const auto start = sync::Clock::now();
+  check(!sync::yield_until(10s, [] { return false; }), "nothing was ready");
+  check(sync::Clock::now() - start < 5s, "without yields, there is no wait");
+}
+
 }  // namespace
 
 int main() {
+  a_yield_that_loses_the_core_is_the_last_for_a_while();
   a_thread_moves_and_keeps_its_affinity();
   ranks_on_one_core_part();
   version_2_rounds_the_quota_down();

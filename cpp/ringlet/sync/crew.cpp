@@ -1,11 +1,10 @@
 #include "ringlet/sync/crew.hpp"
 
-#include <thread>
-
 namespace ringlet::sync {
 
 void Crew::open() noexcept {
   num_finished_.store(0);
+  is_joint_.store(false);
   next_.store(0);
 }
 
@@ -26,6 +25,7 @@ void Crew::summon() noexcept {
 }
 
 void Crew::summon_all() noexcept {
+  is_joint_.store(num_replicas_ <= usable_cores());
   if (has_unclaimed()) work_.notify();
 }
 
@@ -65,8 +65,8 @@ bool Crew::wait_for_work() {
 void Crew::look_for_work_awhile() noexcept {
   constexpr std::chrono::microseconds kAwhile{100};
   if (num_looking_.fetch_add(1) + 1 < usable_cores()) {
-    const auto end = Clock::now() + kAwhile;
-    while (!has_unclaimed() && !is_closed_.load() && Clock::now() < end) std::this_thread::yield();
+    const auto is_over = [this] { return has_unclaimed() || is_closed_.load(); };
+    if (!is_over()) yield_until(kAwhile, is_over);
   }
   num_looking_.fetch_sub(1);
 }

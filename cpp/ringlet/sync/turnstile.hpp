@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <thread>
 
 #include "ringlet/sync/cache_line.hpp"
 #include "ringlet/sync/wait.hpp"
@@ -22,19 +21,18 @@ class alignas(kCacheLine) Turnstile {
     const std::uint64_t me = ticket();
     std::uint64_t inside = 0;
     if (inside_.compare_exchange_strong(inside, me) || inside == me) return;
-    const auto end = Clock::now() + limit;
-    do {
-      std::this_thread::yield();
+    const auto is_mine = [&] {
       inside = 0;
-      if (inside_.compare_exchange_strong(inside, me)) return;
-    } while (Clock::now() < end);
+      return inside_.compare_exchange_strong(inside, me);
+    };
+    if (yield_until(limit, is_mine)) return;
     inside_.store(me);  // a holder that stays this long will not leave soon, so the next thread does not wait for it
   }
 
   // After releasing the lock.
   void leave() noexcept {
     std::uint64_t me = ticket();
-    inside_.compare_exchange_strong(me, 0);
+    if (inside_.load() == me) inside_.compare_exchange_strong(me, 0);
   }
 
  private:

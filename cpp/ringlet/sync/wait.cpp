@@ -1,6 +1,7 @@
 #include "ringlet/sync/wait.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 #if defined(__linux__)
 #include <sched.h>
@@ -27,6 +28,23 @@ int count_cores() noexcept {
 int usable_cores() noexcept {
   static const int kCores = std::min(count_cores(), quota_cores());
   return kCores;
+}
+
+namespace {
+
+std::atomic<Clock::rep> yields_pay_from{0};
+
+}  // namespace
+
+bool yields_pay(Clock::time_point now) noexcept {
+  return now.time_since_epoch().count() >= yields_pay_from.load(std::memory_order_relaxed);
+}
+
+void note_yield(Clock::time_point now, Clock::duration taken) noexcept {
+  constexpr std::chrono::milliseconds kTimeSlice{1};
+  constexpr std::chrono::milliseconds kWithoutYields{40};
+  if (taken < kTimeSlice) return;
+  yields_pay_from.store((now + kWithoutYields).time_since_epoch().count(), std::memory_order_relaxed);
 }
 
 Patience patience_for(int num_ranks, bool from_interpreter, int cores) noexcept {

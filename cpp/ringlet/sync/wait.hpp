@@ -111,17 +111,30 @@ bool spin_until(int pauses, Ready&& is_ready) {
   return false;
 }
 
+// Whether to yield: false for some time after a yield of any thread of this process took as long as another program's
+// time slice. A parked thread gets a core sooner, because the system prefers threads that wake.
+bool yields_pay(Clock::time_point now) noexcept;
+// To be called after each yield with its duration.
+void note_yield(Clock::time_point now, Clock::duration taken) noexcept;
+
+// Yields the core, and checks `is_ready()` after each yield, for about `limit`, as long as yields pay.
+template <class Ready>
+bool yield_until(std::chrono::nanoseconds limit, Ready&& is_ready) {
+  auto now = Clock::now();
+  for (const auto end = now + limit; now < end && yields_pay(now);) {
+    const auto before = now;
+    std::this_thread::yield();
+    now = Clock::now();
+    note_yield(now, now - before);
+    if (is_ready()) return true;
+  }
+  return false;
+}
+
 // Waits until `is_ready()`; false if `timeout` passed first. `poll` may be null.
 template <class Ready>
 bool wait_until(Event& event, const Patience& patience, Clock::duration timeout, Poll* poll, Ready&& is_ready) {
-  if (spin_until(patience.spins, is_ready)) return true;
-  if (patience.yields.count() > 0) {
-    const auto end = Clock::now() + patience.yields;
-    do {
-      std::this_thread::yield();
-      if (is_ready()) return true;
-    } while (Clock::now() < end);
-  }
+  if (spin_until(patience.spins, is_ready) || yield_until(patience.yields, is_ready)) return true;
   Deadline deadline(timeout);
   for (;;) {
     const auto remaining = deadline.remaining();
