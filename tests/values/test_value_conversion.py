@@ -135,8 +135,13 @@ def test_integers_that_would_wrap_are_refused(value, dtype):
             as_initial_value(given, dtype, "v")
     with pytest.raises(TypeError, match="Cannot convert"):
         value_of([value], dtype, (1,))
-    with pytest.raises(OverflowError):
-        Variable(0, dtype=dtype).assign(value)
+    for change in (Variable(0, dtype=dtype).assign, Variable(0, dtype=dtype).assign_add):
+        with pytest.raises(TypeError, match=rf"Cannot convert {value} to an array of dtype {dtype}: convert it"):
+            change(value)
+    variable = Variable(0, dtype=dtype)
+    for limit in (np.iinfo(dtype).min, np.iinfo(dtype).max):
+        variable.assign(int(limit))
+        assert variable.numpy() == limit
 
 
 # --- dtypes ----------------------------------------------------------------------------------------------------------

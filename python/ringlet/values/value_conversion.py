@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from typing import Any, NoReturn
 
@@ -98,6 +99,8 @@ def as_value(value: Any, dtype: np.dtype[Any], shape: Shape, name: str | None) -
         # dtype.kind decides most cases without a call of _kind.
         if number_kind not in _TAKEN.get(dtype.kind, "") and number_kind not in _TAKEN.get(_kind(dtype), ""):
             _refuse_conversion(value, dtype)
+        if dtype.kind in "iu" and value not in _values_of(dtype):
+            _refuse_conversion(value, dtype)
         return value
     array: Array = value if type(value) is np.ndarray else as_ndarray(value)
     if array.dtype != dtype:
@@ -111,6 +114,12 @@ def as_value(value: Any, dtype: np.dtype[Any], shape: Shape, name: str | None) -
             f"np.broadcast_to(value, {shape})"
         )
     return array
+
+
+@functools.cache
+def _values_of(dtype: np.dtype[Any]) -> range:
+    limits = np.iinfo(dtype)
+    return range(int(limits.min), int(limits.max) + 1)
 
 
 def _converted(array: Array, dtype: np.dtype[Any], value: Any) -> Array:

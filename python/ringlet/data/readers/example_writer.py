@@ -56,7 +56,9 @@ def _kind_and_values(name: str, value: Any) -> tuple[int, Any]:
     if isinstance(value, (list, tuple)) and isinstance(value[0], (bytes, str)):
         return BYTES, tuple(_text(item, name) for item in value)
     array = np.asarray(value)
-    if array.dtype.kind in "OUS" and all(isinstance(item, (bytes, str)) for item in array.flat):
+    if array.dtype.kind in "US":
+        array = np.asarray(value, object)  # NumPy has converted numbers among the text to text
+    if array.dtype.kind == "O" and any(isinstance(item, (bytes, str)) for item in array.flat):
         return BYTES, tuple(_text(item, name) for item in array.ravel().tolist())
     if array.dtype.kind in "biu":
         if array.dtype.kind == "u" and array.size and int(array.max()) >= 2**63:
