@@ -142,10 +142,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, help="file for every figure of every round")
     parser.add_argument("--environments", type=Path, help="folder with an environment of TensorFlow, to measure it too")
     options = parser.parse_args(arguments)
+    if options.busy < 0:
+        parser.error(f"--busy takes a number of busy loops, and {options.busy} is negative.")
     machine = describe_machine()
     print("\n".join(machine.lines()), "\n")
     answers, share = _answers(options)
-    print(f"meanwhile other processes took {share:.0%} of the cores\n")
+    beside_loops = f"busy loops beside the replicas: {options.busy}; " if options.busy else ""
+    print(f"{beside_loops}meanwhile other processes took {share:.0%} of the cores\n")
     reached = [in_spite_of(share, goal) for goal in _goals(answers, options.replicas)]
     reached += [unless_disturbed(share, goal) for goal in peer_goals(answers)]
     rows = [_row(name, seconds) for name, seconds in answers.items()]
@@ -154,8 +157,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(report.format_table(("what", "time", "spread", "fastest", "slowest"), rows), "\n\n" + table(reached), sep="")
     if options.json:
         report.write_json(options.json, {
-            "benchmark": "strategy_run", "machine": machine.as_dict(), "others": share, "seconds": answers,
-            "goals": [asdict(goal) for goal in reached],
+            "benchmark": "strategy_run", "machine": machine.as_dict(), "busy": options.busy, "others": share,
+            "seconds": answers, "goals": [asdict(goal) for goal in reached],
         })  # fmt: skip
     return 0
 

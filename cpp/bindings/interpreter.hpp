@@ -22,14 +22,14 @@ sync::Turnstile& interpreter_turnstile();
 // 3.14 and later. Nothing may be thrown through the destructor: use without_interpreter.
 class Unlocked {
 #if defined(Py_GIL_DISABLED)
-  static constexpr bool kHasLock = false;
+  static constexpr bool kHasInterpreterLock = false;
 #else
-  static constexpr bool kHasLock = true;
+  static constexpr bool kHasInterpreterLock = true;
 #endif
 
  public:
-  explicit Unlocked(bool takes_turns) : state_(PyEval_SaveThread()), takes_turns_(takes_turns && kHasLock) {
-    if constexpr (kHasLock) interpreter_turnstile().leave();
+  explicit Unlocked(bool takes_turns) : state_(PyEval_SaveThread()), takes_turns_(takes_turns && kHasInterpreterLock) {
+    if constexpr (kHasInterpreterLock) interpreter_turnstile().leave();
   }
   Unlocked(const Unlocked&) = delete;
   Unlocked& operator=(const Unlocked&) = delete;

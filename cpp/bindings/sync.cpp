@@ -39,7 +39,7 @@ int wait_for_claim(sync::Crew& crew) {
 }
 
 void summon_all(sync::Crew& crew) {
-  without_interpreter([&] { crew.summon_all(); }, crew.takes_turns());  // so that woken threads can begin
+  without_interpreter([&] { crew.summon_all(); });  // so that woken threads can begin
 }
 
 void finish(sync::Crew& crew, int replica) {

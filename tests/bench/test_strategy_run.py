@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bench import strategy_peers, strategy_questions, strategy_run
+from bench.busy_loops import busy_loops
 from bench.peer_process import PeerFailure
 from bench.reference import WrongAnswerError
 from bench.strategy_peers import StrategyPeers, peer_goals, peer_rows, peer_title
@@ -126,7 +127,9 @@ def test_without_an_environment_of_tensorflow_the_command_is_given_that_makes_on
         StrategyPeers(tmp_path, [2])
 
 
-def test_a_run_writes_every_figure_of_every_round(environment, tmp_path, capsys):
+def test_a_run_writes_every_figure_of_every_round(environment, tmp_path, capsys, monkeypatch):
+    loops = []
+    monkeypatch.setattr(strategy_run, "busy_loops", lambda count: loops.append(count) or busy_loops(count))
     path = tmp_path / "out.json"
     arguments = ["--replicas", "2", "--rounds", "2", "--milliseconds", "0.5", "--busy", "1", "--json", str(path)]
     assert strategy_run.main([*arguments, "--environments", str(environment())]) == 0
@@ -136,3 +139,5 @@ def test_a_run_writes_every_figure_of_every_round(environment, tmp_path, capsys)
         assert len(written["seconds"][name]) == 2
     assert {goal["number"] for goal in written["goals"]} == {"11", "13", "14", "15", "17", "18"}
     assert np.isfinite(written["others"])
+    assert loops == [written["busy"]] == [1]
+    assert "busy loops beside the replicas: 1" in said

@@ -189,24 +189,26 @@ void ranks_on_one_core_part() {
 
 void a_yield_that_loses_the_core_is_the_last_for_a_while() {
   using namespace std::chrono_literals;
-  const auto later = sync::Clock::now() + 1s;  // after all that the tests before may have lost
-  sync::note_yield(later, 100us);
-  check(sync::yields_pay(later), "a short yield changes nothing");
-  sync::note_yield(later, 2ms);
-  check(!sync::yields_pay(later) && sync::yields_pay(later + 50ms), "50 ms later, yields pay again");
+  const auto slow = [] { std::this_thread::sleep_for(2ms); };
   const auto start = sync::Clock::now();
-  check(!sync::yield_until(10s, [] { return false; }), "nothing was ready");
-  check(sync::Clock::now() - start < 5s, "without yields, there is no wait");
+  check(!sync::yield_until(10s, [] { return false; }, slow), "nothing was ready");
+  check(sync::Clock::now() - start < 5s, "without further yields there is no wait");
+  const auto now = sync::Clock::now() + 1s;
+  check(sync::yields_pay(now), "a second later, yields pay again");
+  sync::note_yield(now, 100us);
+  check(sync::yields_pay(now), "a short yield changes nothing");
+  sync::note_yield(now, 2ms);
+  check(!sync::yields_pay(now) && sync::yields_pay(now + 50ms), "after a long one, yields pay from 50 ms later");
 }
 
 }  // namespace
 
 int main() {
-  a_yield_that_loses_the_core_is_the_last_for_a_while();
   a_thread_moves_and_keeps_its_affinity();
   ranks_on_one_core_part();
   version_2_rounds_the_quota_down();
   version_1_rounds_the_quota_down();
   the_least_quota_on_the_way_up_binds();
   a_quota_holds_for_the_processes_of_a_group();
+  a_yield_that_loses_the_core_is_the_last_for_a_while();
 }

@@ -46,5 +46,13 @@ int main(int argc, char** argv) {
     }
     crew.close();
   }
+  const int cores = ringlet::sync::usable_cores();
+  for (const int replicas : {cores, cores + 1}) {
+    Crew other(replicas);
+    other.open();
+    check(!other.takes_turns(), "until all are summoned, threads take no turns");
+    other.summon_all();
+    check(other.takes_turns() == (replicas == cores), "then they do, if each replica can have a core");
+  }
   for (const auto& count : claims) check(count.load() == runs, "every replica of every run is claimed once");
 }

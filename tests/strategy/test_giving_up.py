@@ -116,14 +116,18 @@ def test_a_replica_that_never_arrives_is_left_when_the_others_have_waited_their_
     monkeypatch.setenv("RINGLET_TIMEOUT_SECONDS", variable)
     options = ringlet.experimental.CommunicationOptions(timeout_seconds=None if variable == "0.05" else 0.05)
     strategy, may_end, has_returned = mirrored(3), threading.Event(), threading.Event()
-    caller, stuck = threading.get_ident(), itertools.count()
+    strategy.run(lambda: None)  # makes the group, with the time-out of the environment
+    strategy.extended._thread_pool.timeout_seconds = 600  # of further runs
+    caller, stuck, is_stuck = threading.get_ident(), itertools.count(), threading.Event()
 
     def step() -> None:
         # Not in the calling thread, which could not raise an error before its own replica had returned.
         if threading.get_ident() != caller and next(stuck) == 0:
+            is_stuck.set()
             may_end.wait(SECONDS)
             has_returned.set()
         else:
+            is_stuck.wait(SECONDS)
             replica().all_reduce("SUM", 1.0, options)
 
     with pytest.raises(DeadlineExceededError, match=text) as caught:

@@ -4,7 +4,7 @@ namespace ringlet::sync {
 
 void Crew::open() noexcept {
   num_finished_.store(0);
-  is_joint_.store(false);
+  takes_turns_.store(false);
   next_.store(0);
 }
 
@@ -25,7 +25,7 @@ void Crew::summon() noexcept {
 }
 
 void Crew::summon_all() noexcept {
-  is_joint_.store(num_replicas_ <= usable_cores());
+  takes_turns_.store(num_replicas_ <= usable_cores());
   if (has_unclaimed()) work_.notify();
 }
 
@@ -65,8 +65,8 @@ bool Crew::wait_for_work() {
 void Crew::look_for_work_awhile() noexcept {
   constexpr std::chrono::microseconds kAwhile{100};
   if (num_looking_.fetch_add(1) + 1 < usable_cores()) {
-    const auto is_over = [this] { return has_unclaimed() || is_closed_.load(); };
-    if (!is_over()) yield_until(kAwhile, is_over);
+    const auto has_work_or_is_closed = [this] { return has_unclaimed() || is_closed_.load(); };
+    if (!has_work_or_is_closed()) yield_until(kAwhile, has_work_or_is_closed);
   }
   num_looking_.fetch_sub(1);
 }

@@ -23,14 +23,15 @@ class Crew {
     next_.store(num_replicas);
   }
 
-  // Whether the replicas of the current run, or of the last one, wait for each other, and each can have a core. Threads
-  // then need the interpreter at the same time; in other runs the calling thread often runs all replicas by itself.
-  bool takes_turns() const noexcept { return is_joint_.load(); }
+  // Whether the threads of the current run, or of the last one, need the interpreter at the same time: after
+  // summon_all(), if each replica can have a core. In other runs the calling thread often runs all replicas by itself.
+  bool takes_turns() const noexcept { return takes_turns_.load(); }
   // Starts a run. The previous run must be finished.
   void open() noexcept;
   // The next replica, or kNone.
   int claim() noexcept;
-  // Wakes every parked helper if replicas are unclaimed; for a thread that is about to wait for all replicas.
+  // Wakes every parked helper if replicas are unclaimed; for a thread that is about to wait for all replicas. From then
+  // on the threads take turns.
   void summon_all() noexcept;
   void finish(int replica) noexcept;
   // False if `timeout` passed before all replicas of the run had finished.
@@ -54,7 +55,7 @@ class Crew {
   alignas(kCacheLine) std::atomic<int> next_{0};
   std::atomic<bool> is_summoned_{false};
   std::atomic<bool> is_closed_{false};
-  std::atomic<bool> is_joint_{false};
+  std::atomic<bool> takes_turns_{false};
   std::atomic<int> num_looking_{0};
   std::atomic<int> num_finished_{0};
   std::deque<Flag> is_running_;

@@ -11,7 +11,7 @@
 namespace ringlet::sync {
 
 // A hint in front of a lock whose waiters sleep: threads that arrive in quick succession hold it for a few microseconds
-// each, but waking a thread takes longer. A thread spins here for a bounded time before it takes the lock, until the
+// each, but waking a thread takes longer. A thread yields here for a bounded time before it takes the lock, until the
 // previous thread has released it. Mutual exclusion comes from the lock alone, so a thread that stops waiting, or never
 // enters the turnstile, is harmless.
 class alignas(kCacheLine) Turnstile {
@@ -19,13 +19,11 @@ class alignas(kCacheLine) Turnstile {
   // Before taking the lock.
   void enter(std::chrono::nanoseconds limit) noexcept {
     const std::uint64_t me = ticket();
-    std::uint64_t inside = 0;
-    if (inside_.compare_exchange_strong(inside, me) || inside == me) return;
-    const auto is_mine = [&] {
-      inside = 0;
-      return inside_.compare_exchange_strong(inside, me);
+    const auto try_enter = [&] {
+      std::uint64_t inside = 0;
+      return inside_.compare_exchange_strong(inside, me) || inside == me;
     };
-    if (yield_until(limit, is_mine)) return;
+    if (try_enter() || yield_until(limit, try_enter) || !yields_pay(Clock::now())) return;
     inside_.store(me);  // a holder that stays this long will not leave soon, so the next thread does not wait for it
   }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #endif
 
+#include "ringlet/sync/cache_line.hpp"
 #include "ringlet/sync/process/cores.hpp"
 
 namespace ringlet::sync {
@@ -32,7 +33,8 @@ int usable_cores() noexcept {
 
 namespace {
 
-std::atomic<Clock::rep> yields_pay_from{0};
+// Relaxed: a hint, on which no other memory depends.
+alignas(kCacheLine) std::atomic<Clock::rep> yields_pay_from{0};
 
 }  // namespace
 

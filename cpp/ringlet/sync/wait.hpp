@@ -29,9 +29,9 @@ struct Patience {
 // The number of cores that the threads of this process may run on.
 int usable_cores() noexcept;
 
-// Ranks that each have a core spin for some ten microseconds. Ranks that share cores must yield immediately, but for a
-// bounded time, because another process on the core would cost a scheduler slice for every call. Threads of an
-// interpreter never spin: the awaited rank may need their core to acquire the interpreter lock.
+// Ranks that each have a core spin for some ten microseconds. Ranks that share cores must yield immediately, for a
+// bounded time. Threads of an interpreter never spin: the awaited rank may need their core to acquire the interpreter
+// lock.
 Patience patience_for(int num_ranks, bool from_interpreter, int cores = usable_cores()) noexcept;
 
 // Runs while a thread waits, every kPollInterval and after every signal; may throw to end the wait.
@@ -111,19 +111,20 @@ bool spin_until(int pauses, Ready&& is_ready) {
   return false;
 }
 
-// Whether to yield: false for some time after a yield of any thread of this process took as long as another program's
-// time slice. A parked thread gets a core sooner, because the system prefers threads that wake.
+// Whether to yield: false for some time after a yield of any thread of this process has taken as long as a time slice
+// of another thread, usually of another program. A parked thread gets a core sooner, because the system prefers threads
+// that wake.
 bool yields_pay(Clock::time_point now) noexcept;
 // To be called after each yield with its duration.
 void note_yield(Clock::time_point now, Clock::duration taken) noexcept;
 
 // Yields the core, and checks `is_ready()` after each yield, for about `limit`, as long as yields pay.
-template <class Ready>
-bool yield_until(std::chrono::nanoseconds limit, Ready&& is_ready) {
+template <class Ready, class Yield = void (*)() noexcept>
+bool yield_until(std::chrono::nanoseconds limit, Ready&& is_ready, Yield yield = std::this_thread::yield) {
   auto now = Clock::now();
   for (const auto end = now + limit; now < end && yields_pay(now);) {
-    const auto before = now;
-    std::this_thread::yield();
+    const auto before = Clock::now();
+    yield();
     now = Clock::now();
     note_yield(now, now - before);
     if (is_ready()) return true;

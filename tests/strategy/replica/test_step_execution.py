@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import gc
+import re
 import subprocess
 import sys
 import threading
@@ -330,15 +331,17 @@ def test_a_failing_run_does_not_disturb_another_one():
 def test_a_run_names_the_replicas_that_it_waits_for(monkeypatch, caplog, timeout):
     monkeypatch.setenv("RINGLET_STALL_SECONDS", "0.1")
     monkeypatch.setenv("RINGLET_TIMEOUT_SECONDS", timeout)
-    has_begun = threading.Event()
+    caller, has_begun = threading.get_ident(), threading.Event()
 
     def step() -> None:
-        if replica_id() == 0:
+        if threading.get_ident() == caller:
             has_begun.wait(SECONDS)
         else:
             has_begun.set()
-            time.sleep(0.5)
+            until = time.monotonic() + SECONDS
+            while not caplog.records and time.monotonic() < until:
+                time.sleep(0.01)
 
     mirrored(2).run(step)
     (text,) = [record.getMessage() for record in caplog.records]
-    assert text.startswith("strategy.run has waited 0.1 s for replicas to return: replica 1 is in step (")
+    assert re.match(r"strategy.run has waited 0.1 s for replicas to return: replica \d is in step \(", text)

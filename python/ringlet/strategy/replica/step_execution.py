@@ -38,7 +38,7 @@ _CONTEXTS_CARRY_ERRSTATE = int(np.__version__.partition(".")[0]) >= 2
 # Maximum time that a run waits for its replicas after Ctrl-C, and after a call of a replica has timed out: replicas
 # in a collective end within milliseconds.
 _GRACE_SECONDS = 0.1
-# Interval at which a calling thread that runs no replica checks whether a replica has ended.
+# Interval at which a calling thread that waits checks whether replicas have ended or failed.
 _CHECK_SECONDS = 0.1
 # Key of the calling thread's own failure among the replicas' failures.
 _CALLER = -1
@@ -293,21 +293,23 @@ class ReplicaRun:
     def _wait(self, timeout_seconds: float) -> bool:
         """Wait for all replicas to end, and return whether they have; log which still run if the wait is long.
 
-        After an interrupt, or a time-out of a replica that waited for others, it waits at most _GRACE_SECONDS. A
-        replica may raise that time-out only when this wait has begun.
+        After an interrupt, or a time-out of a replica that waited for others, it waits at most _GRACE_SECONDS more.
+        Both may be recorded after this wait has begun, so each check looks at the failures again.
         """
         claims, stall_seconds = self.threads.claims, self.threads.stall_seconds
-        start = time.monotonic()
-        end, log_at = start + timeout_seconds, start + stall_seconds
-        while not claims.wait_finished(_GRACE_SECONDS):
+        now = time.monotonic()
+        end, log_at, is_given_up = now + timeout_seconds, now + stall_seconds, False
+        while now < end:
+            if not is_given_up and self._failures and (self._is_interrupted() or self._has_timed_out()):
+                is_given_up, end = True, now + _GRACE_SECONDS
+            if claims.wait_finished(max(0.0, min(_CHECK_SECONDS, end - now, log_at - now))):
+                return True
             now = time.monotonic()
-            if now >= end or (self._failures and (self._is_interrupted() or self._has_timed_out())):
-                return False
             if now >= log_at:
                 log_at = math.inf
                 where = self.threads.describe_running(self.first_replica)
                 _log.warning("strategy.run has waited %g s for replicas to return: %s", stall_seconds, where)
-        return True
+        return False
 
     def _unwind(self, error: BaseException) -> bool:
         """Stop a run after an exception in the calling thread; return whether all replicas have ended."""
