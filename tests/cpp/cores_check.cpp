@@ -198,7 +198,13 @@ void a_yield_that_loses_the_core_is_the_last_for_a_while() {
   sync::note_yield(now, 100us);
   check(sync::yields_pay(now), "a short yield changes nothing");
   sync::note_yield(now, 2ms);
-  check(!sync::yields_pay(now) && sync::yields_pay(now + 50ms), "after a long one, yields pay from 50 ms later");
+  check(!sync::yields_pay(now + 4ms) && sync::yields_pay(now + 6ms), "after a long one, yields pay from 5 ms later");
+  sync::note_yield(now + 6ms, 2ms);
+  check(!sync::yields_pay(now + 15ms) && sync::yields_pay(now + 17ms), "10 ms if the next one is soon long as well");
+  for (int ms = 17; ms < 100; ms += 10) sync::note_yield(now + std::chrono::milliseconds(ms), 2ms);
+  check(!sync::yields_pay(now + 136ms) && sync::yields_pay(now + 138ms), "40 ms at most");
+  sync::note_yield(now + 300ms, 2ms);
+  check(sync::yields_pay(now + 306ms), "and 5 ms again after a while");
 }
 
 }  // namespace

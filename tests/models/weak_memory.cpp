@@ -165,6 +165,10 @@ void futex_wake_all(const relacy_std::atomic<std::uint32_t>&) noexcept {
 
 void futex_wake_one(const relacy_std::atomic<std::uint32_t>& word) noexcept { futex_wake_all(word); }
 
+// Waits park at once.
+bool yields_pay(Clock::time_point) noexcept { return false; }
+void note_yield(Clock::time_point, Clock::duration) noexcept {}
+
 }  // namespace ringlet::sync
 
 namespace {

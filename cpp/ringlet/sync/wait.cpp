@@ -35,6 +35,7 @@ namespace {
 
 // Relaxed: a hint, on which no other memory depends.
 alignas(kCacheLine) std::atomic<Clock::rep> yields_pay_from{0};
+std::atomic<Clock::rep> without_yields{0};  // the last time without yields
 
 }  // namespace
 
@@ -44,9 +45,16 @@ bool yields_pay(Clock::time_point now) noexcept {
 
 void note_yield(Clock::time_point now, Clock::duration taken) noexcept {
   constexpr std::chrono::milliseconds kTimeSlice{1};
-  constexpr std::chrono::milliseconds kWithoutYields{40};
+  constexpr Clock::duration kShortest = std::chrono::milliseconds(5);
+  constexpr Clock::duration kLongest = std::chrono::milliseconds(40);
   if (taken < kTimeSlice) return;
-  yields_pay_from.store((now + kWithoutYields).time_since_epoch().count(), std::memory_order_relaxed);
+  // A program that stays busy soon takes the core again; one that ran once should cost few yields.
+  const Clock::duration last(without_yields.load(std::memory_order_relaxed));
+  const Clock::duration since =
+      now.time_since_epoch() - Clock::duration(yields_pay_from.load(std::memory_order_relaxed));
+  const auto next = since < 2 * last ? std::min(2 * last, kLongest) : kShortest;
+  without_yields.store(next.count(), std::memory_order_relaxed);
+  yields_pay_from.store((now + next).time_since_epoch().count(), std::memory_order_relaxed);
 }
 
 Patience patience_for(int num_ranks, bool from_interpreter, int cores) noexcept {
