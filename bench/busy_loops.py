@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from bench.job_processes import cpu_seconds_of
 
-__all__ = ["busy_loops"]
+__all__ = ["add_option", "busy_loops"]
 
 # Ends with the process that has started it, however that ends.
 _LOOP = """
@@ -19,6 +20,17 @@ while os.getppid() == parent:
     for _ in range(100_000):
         pass
 """
+
+
+def add_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--busy N``, the number of loops beside what is measured."""
+    parser.add_argument("--busy", type=_number_of_loops, default=0, metavar="N", help="busy loops beside (%(default)s)")
+
+
+def _number_of_loops(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"takes a number of busy loops, 0 or more, and was given {text!r}.")
+    return int(text)
 
 
 @contextlib.contextmanager

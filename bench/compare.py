@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from bench import command, goals, harness, limits, native, report
-from bench.busy_loops import busy_loops
+from bench.busy_loops import add_option, busy_loops
 from bench.collective_results import CollectiveResult
 from bench.compare_goals import PeerGoal, goal_rows, in_order, peer_goals
 from bench.compare_measure import CellMeasurement, memory_needed_bytes
@@ -90,7 +90,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--unpinned", action="store_true", help="leave Python ranks and peers where the system puts them"
     )
-    parser.add_argument("--busy", type=int, default=0, metavar="N", help="busy loops beside the ranks (%(default)s)")
+    add_option(parser)
     parser.add_argument("--environments", type=Path, default=DEFAULT_FOLDER, help="folder with the peers' environments")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds that a peer may take for one answer")
     parser.add_argument("--markdown", type=Path, help="file for the tables, as a document")
@@ -101,8 +101,6 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error(f"peers are asked for sums of {', '.join(_DTYPES)}, not for {options.op} of {options.dtype}.")
     if options.processes and not _HAS_PROCESSES:
         parser.error(f"groups of processes need Linux, and this is {sys.platform}: leave --processes out.")
-    if options.busy < 0:
-        parser.error(f"--busy takes a number of busy loops, and {options.busy} is negative.")
     if min(options.ranks) < 2:
         parser.error("there is nothing to compare with a single rank: give --ranks of at least 2.")
     return options

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from bench import harness, ranks, report
 from bench.beside import alternate_beside
-from bench.busy_loops import busy_loops
+from bench.busy_loops import add_option, busy_loops
 from bench.goals import Goal, at_most, in_spite_of, table, unless_disturbed
 from bench.harness import Statistics
 from bench.machine import describe_machine
@@ -138,12 +138,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--replicas", type=harness.parse_counts, default=[2, 4, 8], help="such as 2,4,8")
     parser.add_argument("--rounds", type=int, default=7, help="of everything in alternation")
     parser.add_argument("--milliseconds", type=float, default=20.0, help="length of one timed region")
-    parser.add_argument("--busy", type=int, default=0, metavar="N", help="busy loops beside the replicas (%(default)s)")
+    add_option(parser)
     parser.add_argument("--json", type=Path, help="file for every figure of every round")
     parser.add_argument("--environments", type=Path, help="folder with an environment of TensorFlow, to measure it too")
     options = parser.parse_args(arguments)
-    if options.busy < 0:
-        parser.error(f"--busy takes a number of busy loops, and {options.busy} is negative.")
     machine = describe_machine()
     print("\n".join(machine.lines()), "\n")
     answers, share = _answers(options)

@@ -192,7 +192,7 @@ void a_yield_that_loses_the_core_is_the_last_for_a_while() {
   const auto slow = [] { std::this_thread::sleep_for(2ms); };
   const auto start = sync::Clock::now();
   check(!sync::yield_until(10s, [] { return false; }, slow), "nothing was ready");
-  check(sync::Clock::now() - start < 5s, "without further yields there is no wait");
+  check(sync::Clock::now() - start < 5s, "the wait ends after the slow yield");
   const auto now = sync::Clock::now() + 1s;
   check(sync::yields_pay(now), "a second later, yields pay again");
   sync::note_yield(now, 100us);

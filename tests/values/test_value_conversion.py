@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from types import SimpleNamespace
 
@@ -135,11 +136,12 @@ def test_integers_that_would_wrap_are_refused(value, dtype):
             as_initial_value(given, dtype, "v")
     with pytest.raises(TypeError, match="Cannot convert"):
         value_of([value], dtype, (1,))
-    for change in (Variable(0, dtype=dtype).assign, Variable(0, dtype=dtype).assign_add):
-        with pytest.raises(TypeError, match=rf"Cannot convert {value} to an array of dtype {dtype}: convert it"):
-            change(value)
-    variable = Variable(0, dtype=dtype)
-    for limit in (np.iinfo(dtype).min, np.iinfo(dtype).max):
+    variable, limits = Variable(0, dtype=dtype), np.iinfo(dtype)
+    told = f"to an array of dtype {dtype}: it holds {limits.min} to {limits.max}"
+    for change, given in itertools.product((variable.assign, variable.assign_add), (value, 2**64)):
+        with pytest.raises(TypeError, match=f"Cannot convert {given} {told}"):
+            change(given)
+    for limit in (limits.min, limits.max):
         variable.assign(int(limit))
         assert variable.numpy() == limit
 

@@ -30,6 +30,7 @@ class alignas(kCacheLine) Turnstile {
   // After releasing the lock.
   void leave() noexcept {
     std::uint64_t me = ticket();
+    // A load first, because an exchange that fails takes longer and every release comes here.
     if (inside_.load() == me) inside_.compare_exchange_strong(me, 0);
   }
 

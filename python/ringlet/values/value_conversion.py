@@ -140,7 +140,10 @@ def _dtype_spelling(dtype: np.dtype[Any]) -> str:
 
 def _refuse_conversion(value: Any, dtype: np.dtype[Any]) -> NoReturn:
     given = np.asarray(value).dtype
-    if given.kind in _NUMBERS and dtype.kind in _NUMBERS:
+    if dtype.kind in "iu" and (given.kind in "iu" or type(value) is int):  # integers beyond 64 bits have dtype object
+        fitting = _values_of(dtype)
+        remedy = f"it holds {fitting[0]} to {fitting[-1]}. Choose a wider dtype for the variable"
+    elif given.kind in _NUMBERS and dtype.kind in _NUMBERS:
         remedy = f"convert it yourself, for example with np.asarray(value).astype({_dtype_spelling(dtype)!r})"
     else:
         remedy = (

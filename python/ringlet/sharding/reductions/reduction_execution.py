@@ -110,9 +110,10 @@ class Reduction:
     def combined(self, reducer: Reducer, dtype: Any, op: Op, out: Any = None, *, takes_stacks: bool = False) -> Any:
         """Reduce each tile; if a reduced dimension is divided, the result may be partial, and `op` combines its parts.
 
-        Parts of a partial array are combined first, unless `op` also combines them, there is no mask, and the dtype
-        does not change. `takes_stacks` states that `reducer` also reduces a stack of tiles along additional leading
-        dimensions: its axes are negative, and it ignores its `TileBoxes`.
+        Each part of a partial array is reduced by itself if `op` is the operation that combines the parts, there is no
+        mask, and the dtype does not change; otherwise the parts are combined before the reduction. `takes_stacks`
+        states that `reducer` also reduces a stack of tiles along additional leading dimensions: its axes are negative,
+        and it ignores its `TileBoxes`.
         """
         if out is None and self._may_join_columns(np.dtype(dtype)):
             return recorded_as_one(

@@ -252,7 +252,7 @@ class Variable(SparseReader, ScatterNdUpdates, SpecProperties, metaclass=Variabl
         ------
         ValueError
             If the value has a different dtype or shape, or the values of the replicas cannot be aggregated.
-        TypeError, OverflowError
+        TypeError
             If a Python number cannot be represented in the dtype.
         RuntimeError
             If the current strategy is not the variable's strategy.
