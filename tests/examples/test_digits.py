@@ -81,14 +81,25 @@ def test_the_check_fails_when_weights_differ_by_more_than_the_limit(monkeypatch,
     assert "FAILED" in capsys.readouterr().out
 
 
-def test_the_script_reports_accuracy_and_speed_explains_small_steps_and_saves_a_figure(tmp_path):
+def test_the_script_reports_accuracy_and_speed_and_saves_a_figure(tmp_path):
     figure = tmp_path / "new" / "curve.png"
     command = [sys.executable, digits.__file__, "--small", "--epochs", "2", "--replicas", "2", "--out", str(figure)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    for words in ("epoch   2  loss", "accuracy", "images/s", "communication", "speed-up", "Threads cannot help here"):
+    for words in ("epoch   2  loss", "accuracy", "images/s", "communication", "speed-up"):
         assert words in done.stdout
     assert figure.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("many", "one", "explained"),
+    [(0.004, 0.002, True), (0.002, 0.004, False), (0.04, 0.02, False)],
+    ids=["short and slower", "short and faster", "long and slower"],
+)
+def test_a_step_too_short_for_threads_is_explained(many, one, explained, monkeypatch, capsys):
+    monkeypatch.setattr(digits, "compare_with_one_replica", lambda settings, replicas: (many, one, one))
+    digits.report_speed(digits.Settings(), 2)
+    assert ("Threads cannot help here" in capsys.readouterr().out) == explained
 
 
 @pytest.mark.parametrize(
