@@ -13,6 +13,7 @@ import numpy as np
 from ringlet.collectives import init_process_group
 
 folder, seconds = Path(sys.argv[1]), float(sys.argv[2])
+size = int(sys.argv[3]) if len(sys.argv) > 3 else 300_000
 member = init_process_group(timeout_seconds=20)
 (folder / f"begun{member.rank}.tmp").write_text(json.dumps({"pid": os.getpid()}))
 (folder / f"begun{member.rank}.tmp").rename(folder / f"begun{member.rank}")
@@ -20,7 +21,7 @@ until, count, wrong, error = time.monotonic() + seconds, 0, 0, None
 try:
     while member.all_reduce(float(time.monotonic() < until)) == member.num_ranks:
         count += 1
-        found = member.all_reduce(np.full(3 if count % 2 else 300_000, member.rank + count, np.float32))
+        found = member.all_reduce(np.full(3 if count % 2 else size, member.rank + count, np.float32))
         expected = sum(rank + count for rank in range(member.num_ranks))
         wrong += not bool((found == expected).all())
     member.close()

@@ -140,9 +140,9 @@ def test_a_slow_or_unreliable_network_changes_no_result(hosts, how):
 class Loop:
     """All-reduces on 2 hosts x 2 ranks until something happens."""
 
-    def __init__(self, hosts, launched=None):
+    def __init__(self, hosts, launched=None, size=300_000):
         self.hosts = hosts
-        program = [sys.executable, str(PROGRAMS / "loop_program.py"), str(hosts.folder), "20"]
+        program = [sys.executable, str(PROGRAMS / "loop_program.py"), str(hosts.folder), "20", str(size)]
         self.process = launched or hosts.launch([2, 2], program)
         self.pids = [json.loads(self.read(f"begun{rank}"))["pid"] for rank in range(4)]
         time.sleep(0.7)
@@ -185,6 +185,14 @@ def test_a_killed_rank_is_named_by_all_others(hosts, lost, uses_ringlet):
     if uses_ringlet:
         output, _ = loop.process.communicate(timeout=20)
         assert loop.process.returncode == 137, output
+
+
+@pytest.mark.parametrize("lost", [0, 2])
+def test_a_killed_rank_is_named_although_much_data_is_in_flight(hosts, lost):
+    loop = Loop(hosts, size=16_000_000)
+    os.kill(loop.pids[lost], signal.SIGKILL)
+    loop.check_lost([rank for rank in range(4) if rank != lost], [lost], 1.0)
+    loop.check_exit()
 
 
 def test_a_killed_host_is_named_by_the_other(hosts):

@@ -19,13 +19,23 @@ from ringlet.rendezvous.process_identity import ProcessIdentity
 
 
 class Network:
-    """The messages between processes; `change` may replace the bytes of a message, or drop it with None."""
+    """The messages between processes; `change` may replace the bytes of a message, or drop it with None.
 
-    def __init__(self, size: int, change: Callable[[int, int, int, bytes], bytes | None] | None = None) -> None:
+    With `reads_late`, a send is complete, and its bytes are read, when the receiver waits for them.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        change: Callable[[int, int, int, bytes], bytes | None] | None = None,
+        *,
+        reads_late: bool = False,
+    ) -> None:
         self.size = size
         self.change = change
+        self.reads_late = reads_late
         self.lock = threading.Lock()
-        self.queues: dict[Any, deque[bytes]] = defaultdict(deque)
+        self.queues: dict[Any, deque[tuple[Any, Posted]]] = defaultdict(deque)
         self.posted: dict[Any, deque[Any]] = defaultdict(deque)
         self.lost: set[int] = set()
         self.prepared: list[Prepared] = []
@@ -39,10 +49,10 @@ class Posted:
     def test(self) -> int | None:
         with self.network.lock:
             queue, posted = self.network.queues[self.key], self.network.posted[self.key]
-            while queue and posted:
-                data, first = queue.popleft(), posted.popleft()
+            while queue and posted and self.count is None:
+                (data, sent), first = queue.popleft(), posted.popleft()
                 first.into[: len(data)] = np.frombuffer(data, np.uint8)
-                first.count = len(data)
+                first.count = sent.count = len(data)
             if self.count is None and self.key[0] in self.network.lost:
                 raise PeerFailed("lost")
         return self.count
@@ -81,14 +91,15 @@ class FakeTransport:
     def send(self, data: Any, to: int, tag: int) -> Posted:
         if to in self.network.lost:
             raise PeerFailed("lost")
-        content: bytes | None = data.tobytes()
+        content: Any = data if self.network.reads_late else data.tobytes()
         if self.network.change is not None:
             content = self.network.change(self.rank, to, tag, data.tobytes())
         sent = Posted(self.network, (self.rank, to, tag))
-        sent.count = len(data)
+        if not self.network.reads_late:
+            sent.count = len(data)
         if content is not None:
             with self.network.lock:
-                self.network.queues[self.rank, to, tag].append(content)
+                self.network.queues[self.rank, to, tag].append((content, sent))
         return sent
 
     def receive(self, into: Any, source: int, tag: int) -> Posted:
@@ -112,7 +123,9 @@ class FakeTransport:
         with self.network.lock:
             for source in range(self.size):
                 if queue := self.network.queues[source, self.rank, tag]:
-                    return source, queue.popleft()
+                    data, sent = queue.popleft()
+                    sent.count = len(data)
+                    return source, bytes(data)
         return None
 
     def failed(self) -> list[int]:

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from ringlet.collectives import Group, Op
-from ringlet.collectives.hosts import mpi_transport
+from ringlet.collectives.hosts import host_reductions, mpi_transport
+from ringlet.collectives.hosts.host_link import DATA, HEAD, NUM_KINDS, PARTIAL, RESULT
 from ringlet.errors import (
     CollectiveAborted,
     CollectiveMismatchError,
@@ -147,25 +148,64 @@ def test_a_lost_process_is_named_on_all_ranks(is_known_before):
     assert (found[0].rank, found[0].host) == (2, "host1")
 
 
-@pytest.mark.parametrize("size", [3, 500_000])
+@pytest.mark.parametrize(
+    ("size", "which"),
+    [(3, 4), (500_000, 4), (500_000, 7)],
+    ids=["a small call", "a piece of a large call", "the end of a large call"],
+)
 @pytest.mark.parametrize("change", ["repeat", "drop", "zero", "short"])
-def test_no_wrong_message_becomes_a_result(size, change):
-    seen: list[bytes] = []
+def test_no_wrong_message_becomes_a_result(size, which, change, monkeypatch):
+    monkeypatch.setattr(host_reductions, "_DATA_BYTES", 524_288)
+    seen: list[tuple[int, bytes]] = []
 
     def changed(source, to, tag, data):
-        if source != 1 or tag % 8 not in (1, 2, 3):
+        if source != 1 or tag % NUM_KINDS not in (HEAD, PARTIAL, RESULT, DATA):
             return data
-        seen.append(data)
-        if len(seen) != 4 or change == "drop":
-            return data if len(seen) < 4 else None
-        return {"repeat": seen[2], "zero": bytes(len(data)), "short": data[:-1]}[change]
+        seen.append((tag, data))
+        if len(seen) != which:
+            return None if change == "drop" and len(seen) > which else data
+        before = [each for of, each in seen[:-1] if of == tag][-1]
+        return {"repeat": before, "drop": None, "zero": bytes(len(data)), "short": data[:-1]}[change]
 
     def step(member):
-        return [member.all_reduce(np.full(size, number + member.rank, np.float32)) for number in range(6)]
+        values = np.arange(size, dtype=np.float32)
+        return [member.all_reduce(values + number + member.rank) for number in range(6)]
 
     found = run_on_hosts([1, 1], step, network=Network(2, changed), seconds=2)
     kind = DeadlineExceededError if change == "drop" else CollectiveAborted
-    check_all(found, kind, "timeout_seconds=" if change == "drop" else "has the stamp")
+    texts = "has the stamp|has 524287 bytes, expected 524288|confirms other bytes"
+    check_all(found, kind, "timeout_seconds=" if change == "drop" else texts)
+
+
+def test_an_array_that_changes_after_a_failure_is_not_taken_for_what_was_sent(monkeypatch):
+    combine, has_changed = host_reductions._combine, threading.Event()
+    ranks, num_combined = {}, [0, 0]
+
+    def failing(*arguments):
+        rank = ranks[threading.current_thread()]
+        num_combined[rank] += 1
+        if num_combined[rank] == 3:  # of four pieces; the last one is in flight
+            if rank == 1:
+                raise RuntimeError("a fault in the middle of a call")
+            assert has_changed.wait(10)
+        return combine(*arguments)
+
+    monkeypatch.setattr(host_reductions, "_combine", failing)
+    monkeypatch.setattr(host_reductions, "_DATA_BYTES", 524_288)
+
+    def step(member):
+        ranks[threading.current_thread()] = member.rank
+        mine = np.ones(500_000, np.float32)
+        try:
+            return member.all_reduce(mine)
+        except RuntimeError:
+            mine[:] = 7
+            has_changed.set()
+            raise
+
+    found = run_on_hosts([1, 1], step, network=Network(2, reads_late=True))
+    assert type(found[1]) is RuntimeError
+    check_all(found[:1], CollectiveAborted, "rank 1 raised RuntimeError in all_reduce.*a fault in the middle")
 
 
 def test_after_a_failure_every_call_raises_the_first_cause():

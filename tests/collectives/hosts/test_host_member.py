@@ -93,7 +93,7 @@ def test_a_large_mean_has_the_bits_of_one_host_for_every_size_of_its_elements(dt
     check_equal([2, 2], lambda member: member.all_reduce(values(member, dtype, 700_001), Op.MEAN))
 
 
-@pytest.mark.parametrize("size", [5, 100_000])
+@pytest.mark.parametrize("size", [5, 400_000, 3_000_000])
 def test_an_output_may_be_the_input(size):
     def step(member):
         x = values(member, "float32", size)
@@ -101,6 +101,15 @@ def test_an_output_may_be_the_input(size):
         return x
 
     check_equal([2, 2], step)
+
+
+def test_a_piece_is_not_overwritten_before_it_has_been_sent():
+    def step(member):
+        x = np.arange(3_000_000, dtype=np.float32)
+        return member.all_reduce(x, out=x)
+
+    for found in run_on_hosts([1, 1], step, network=Network(2, reads_late=True)):
+        np.testing.assert_array_equal(found, 2 * np.arange(3_000_000, dtype=np.float32))
 
 
 def test_many_arrays_of_several_dtypes_are_reduced_in_one_call():

@@ -40,9 +40,10 @@ _FAILURES = (
     WorkerLostError,
 )
 
-# Maximum payload of a call's first messages, divided among the other hosts, and the minimum share of each host.
-# HEAD_BYTES are reserved before the payload for the description.
-_INLINE_BYTES, _LEAST_INLINE_BYTES = 256 << 10, 16 << 10
+FEW_HOSTS = 2  # so many hosts exchange whole arrays directly
+# Maximum payload of a call's first messages between few hosts, chosen by measurement; between more hosts, divided among
+# the other hosts, and the minimum share of each host. HEAD_BYTES are reserved before the payload for the description.
+_FEW_INLINE_BYTES, _INLINE_BYTES, _LEAST_INLINE_BYTES = 1 << 20, 256 << 10, 16 << 10
 HEAD_BYTES = 4 << 10
 PIECE_BYTES = 1 << 20  # size of one message of a large call, chosen by measurement
 _LONGEST_TEXT = 300
@@ -65,7 +66,10 @@ class HostCalls:
         self._series: int | None = None
         self._is_leader = local.rank == 0
         # Maximum size of data sent with the first message of a call.
-        self._inline_bytes = max(_INLINE_BYTES // max(len(group.hosts) - 1, 1), _LEAST_INLINE_BYTES)
+        num_hosts = len(group.hosts)
+        self._inline_bytes = (
+            _FEW_INLINE_BYTES if num_hosts <= FEW_HOSTS else max(_INLINE_BYTES // (num_hosts - 1), _LEAST_INLINE_BYTES)
+        )
         self._gate: Callable[[], object] | None = None
         self._extra = 0.0
 
@@ -171,7 +175,7 @@ class HostCalls:
         """Finish the exchange of :meth:`_meet`, and return its result; raise an error if the descriptions differ."""
         link, begin = self._link, description(text, len(own[0]))
         parts, texts = [own] * link.num_hosts, [text] * link.num_hosts
-        for message, payload in zip(incoming, link.wait(incoming), strict=True):
+        for message, payload in link.wait(incoming):
             content = payload.tobytes()  # copied, because the frame is reused
             link.release(message.frame)
             middle, meta_length = len(begin), len(own[0])
@@ -215,7 +219,7 @@ class HostCalls:
                 for host, data in targets
                 if begin < len(data)
             ]
-            for (message, data, at), payload in zip(before, link.wait([each[0] for each in before]), strict=True):
+            for (_, data, at), (message, payload) in zip(before, link.wait([each[0] for each in before]), strict=True):
                 data[at : at + len(payload)] = payload
                 link.release(message.frame)
             before = now

@@ -29,7 +29,7 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 WHOLE = "\x1e"
 
 # Kinds of messages: each has its own tag, so that messages of one kind arrive in order.
-HEAD, PARTIAL, RESULT, NOTICE, NUM_KINDS = 1, 2, 3, 4, 8
+HEAD, PARTIAL, RESULT, NOTICE, DATA, NUM_KINDS = 1, 2, 3, 4, 6, 8
 
 # Magic number, epoch, number of the call, sending host, kind, position in the call, bytes after the stamp.
 _STAMP = struct.Struct("<8sQQHHIQ")
@@ -148,7 +148,7 @@ class HostLink:
         self._on_notice = on_notice
         self._names = names
         self._idle: dict[int, list[Frame]] = {}
-        self._sent: list[tuple[list[Request], Frame]] = []
+        self._sent: list[tuple[list[Request], Frame | Bytes]] = []
         self._expected: list[Incoming] = []
         self._exchanges: list[Exchange] = []
         # Number of messages sent and received in the call in progress, by host and kind.
@@ -191,13 +191,27 @@ class HostLink:
             self._raise_lost()
         self._sent.append((requests, frame))
 
+    def send_data(self, hosts: Sequence[int], data: Bytes) -> list[tuple[Request, int]]:
+        """Start sending bytes where they are, without a stamp; return the requests to wait for before they change.
+
+        The receiver cannot tell whether they are the expected bytes, and whether they changed: it must be told by a
+        stamped message that is sent after the requests are complete.
+        """
+        try:
+            requests = [self.transport.send(data, self._leaders[host], self._tag + DATA) for host in hosts]
+        except PeerFailed:
+            self._raise_lost()
+        self._sent.append((requests, data))
+        return list(zip(requests, hosts, strict=True))
+
     def receive(self, host: int, kind: int, capacity: int, size: int | None = None) -> Incoming:
-        """Start receiving a message from a host."""
+        """Start receiving a message from a host; one of kind DATA has no stamp."""
         index = _counted(self._numbers_from, (host, kind))
         frame = self.frame(capacity)
         frame.erase_stamp()
+        memory = frame.payload if kind == DATA else frame.memory
         try:
-            request = self.transport.receive(frame.memory, self._leaders[host], self._tag + kind)
+            request = self.transport.receive(memory, self._leaders[host], self._tag + kind)
         except PeerFailed:
             self._raise_lost()
         message = Incoming(host, kind, index, frame, request, size)
@@ -215,12 +229,14 @@ class HostLink:
     def _stamp(self, frame: Frame, kind: int, index: int, size: int) -> None:
         _STAMP.pack_into(frame.bytes, 0, _MAGIC, self._epoch, self.number, self.host, kind, index, size)
 
-    def wait(self, messages: Sequence[Incoming]) -> list[Bytes]:
-        """Wait for messages, check their stamps, and return their payloads, which are valid until `release`."""
-        self._wait_for([(message.request, message.host) for message in messages])
+    def wait(
+        self, messages: Sequence[Incoming], sends: Sequence[tuple[Request, int]] = ()
+    ) -> list[tuple[Incoming, Bytes]]:
+        """Wait for messages and sends, check the stamps, and return each message and payload, valid until `release`."""
+        self._wait_for([*((message.request, message.host) for message in messages), *sends])
         for message in messages:
             self._expected.remove(message)
-        return [self._payload(message) for message in messages]
+        return [(message, self._payload(message)) for message in messages]
 
     def exchange_of(self, begin: bytes, shape: tuple[int, ...], dtype: np.dtype[Any], capacity: int) -> Exchange:
         """Return the memory for `exchange`; the messages of other hosts have at most `capacity` bytes."""
@@ -268,7 +284,8 @@ class HostLink:
         unsent = []
         for requests, frame in self._sent:
             if self._have_been_sent(requests):
-                self.release(frame)
+                if isinstance(frame, Frame):
+                    self.release(frame)
             else:
                 unsent.append((requests, frame))
         self._sent = unsent
@@ -380,18 +397,28 @@ class HostLink:
         return f"call {self.number} of {self._names[self.host]} waited {seconds:g} s for {names}"
 
     def _payload(self, message: Incoming) -> Bytes:
+        if message.kind == DATA:
+            if message.request.test() != message.size:
+                self.refuse(message.host, f"has {message.request.test()} bytes, expected {message.size}")
+            return message.frame.payload[: message.size]
         magic, epoch, number, host, kind, index, size = _STAMP.unpack_from(message.frame.bytes)
         count = message.request.test()
         expected = (_MAGIC, self._epoch, self.number, message.host, message.kind, message.index)
         found = (magic, epoch, number, host, kind, index)
         is_whole = count == _STAMP_BYTES + size and message.size in (None, size)
         if found != expected or not is_whole:
-            raise CollectiveAborted(
-                f"{WHOLE}the message from {self._names[message.host]} in call {self.number} has the stamp {found} and "
-                f"{size} bytes, expected the stamp {expected} and {message.size} bytes: MPI delivered a wrong message, "
-                "and the result was discarded. Start the job again; with Open MPI, add `--mca coll ^han`."
+            self.refuse(
+                message.host,
+                f"has the stamp {found} and {size} bytes, expected the stamp {expected} and {message.size} bytes",
             )
         return message.frame.payload[:size]
+
+    def refuse(self, host: int, what: str) -> NoReturn:
+        """Raise the error about a message from a host that is not the expected one."""
+        raise CollectiveAborted(
+            f"{WHOLE}the message from {self._names[host]} in call {self.number} {what}: MPI delivered a wrong message, "
+            "and the result was discarded. Start the job again; with Open MPI, add `--mca coll ^han`."
+        )
 
 
 def _counted(numbers: dict[tuple[int, int], int], key: tuple[int, int]) -> int:

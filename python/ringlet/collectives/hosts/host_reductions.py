@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -10,6 +12,7 @@ import numpy as np
 from ringlet import _core
 from ringlet.collectives.collective_dtypes import as_result
 from ringlet.collectives.hosts.host_calls import (
+    FEW_HOSTS,
     HEAD_BYTES,
     PIECE_BYTES,
     Array,
@@ -22,13 +25,14 @@ from ringlet.collectives.hosts.host_calls import (
     text_of,
 )
 from ringlet.collectives.hosts.host_group import HostGroup
-from ringlet.collectives.hosts.host_link import PARTIAL, RESULT, Exchange, HostLink
+from ringlet.collectives.hosts.host_link import DATA, PARTIAL, RESULT, Exchange, HostLink
 from ringlet.collectives.hosts.mpi_transport import PeerFailed
 from ringlet.collectives.op import Op
 from ringlet.errors import InvalidArgumentError
 
-# Up to this many hosts exchange whole arrays directly.
-_FEW_HOSTS = 2
+# Size of the messages of a large all-reduce of two hosts, and how many are in flight, chosen by measurement.
+_DATA_BYTES, _MOST_IN_FLIGHT = 4 << 20, 2
+_MARK_BYTES = 64  # beginning of each piece by which a host confirms what it sent
 _MOST_SMALL = 100  # maximum number of small all-reduces that stay prepared
 
 
@@ -108,7 +112,7 @@ class HostReductions(HostCalls):
         streams = list(_streams(arrays, outs))
         if sum(len(source) * partial_dtype(source.dtype).itemsize for source, _, _ in streams) <= self._inline_bytes:
             self._all_reduce_small(text, streams, op)
-        elif len(self.group.hosts) == _FEW_HOSTS:
+        elif len(self.group.hosts) == FEW_HOSTS:
             self._all_reduce_directly(text, streams, op)
         else:
             self._meet(text)
@@ -194,30 +198,44 @@ class HostReductions(HostCalls):
 
         The messages have as many bytes as those of `_reduce_regions`, but the latency of one message instead of two.
         The messages of one piece are in flight while the previous piece is combined.
+
+        MPI reads the pieces where they are. After a failure, a program may change its array while MPI still sends it:
+        so no host has a result before the other one has confirmed that all of its pieces were sent, and how they begin.
         """
         link, heads = self._link, self._announce(text) if self._is_leader else []
-        before: Any = None
-        for source, result in [*_pieces(streams), (None, None)]:
-            now: Any = None
-            if source is not None:
-                own = self._local_partial(source, op)
-                incoming: list[Any] = []
-                if self._is_leader:
-                    incoming = [link.receive(host, PARTIAL, PIECE_BYTES, own.nbytes) for host in link.others]
-                    frame = link.frame(PIECE_BYTES)
-                    frame.payload[: own.nbytes] = own.view(np.uint8)
-                    link.send(link.others, PARTIAL, frame, own.nbytes)
-                now = own, incoming, source.dtype, result
-            if before is not None:
-                own, incoming, dtype, place = before
-                if self._is_leader:
-                    if heads:
-                        self._compare(text, heads, (b"", b""))
-                        heads = []
-                    self._combine(own, incoming, op, dtype, place)
-                if self._num_local > 1:
-                    self._local.broadcast([place], 0, [place])
-            before = now
+        sent, received = hashlib.sha256(), hashlib.sha256()
+        in_flight: deque[Any] = deque()
+        is_all_sent = False
+
+        def finish_first() -> None:
+            own, incoming, sends, dtype, place = in_flight.popleft()
+            if self._is_leader:
+                if heads:
+                    self._compare(text, heads, (b"", b""))
+                    heads.clear()
+                arrived = link.wait(incoming, sends)
+                for digest, data in ((sent, own.view(np.uint8)), *((received, payload) for _, payload in arrived)):
+                    digest.update(data[:_MARK_BYTES].data)
+                is_last = is_all_sent and not in_flight
+                ends = self._announce(text, sent.digest()) if is_last else []
+                self._combine(own, arrived, op, dtype, place)
+                if ends and received.digest() not in [data for _, data in self._compare(text, ends, (b"", b""))]:
+                    link.refuse(link.others[0], "confirms other bytes than those that arrived")
+            if self._num_local > 1:
+                self._local.broadcast([place], 0, [place])
+
+        for source, place in _pieces(streams):
+            if len(in_flight) == _MOST_IN_FLIGHT:
+                finish_first()
+            own = self._local_partial(source, op)
+            incoming, sends = [], []
+            if self._is_leader:
+                incoming = [link.receive(host, DATA, _DATA_BYTES, own.nbytes) for host in link.others]
+                sends = link.send_data(link.others, own.view(np.uint8))
+            in_flight.append((own, incoming, sends, source.dtype, place))
+        is_all_sent = True
+        while in_flight:
+            finish_first()
 
     def _local_partial(self, source: Array, op: Op, into: Array | None = None) -> Array:
         """On the leader, return this host's partial result, in `into` if given; on other ranks, the converted input."""
@@ -262,7 +280,7 @@ class HostReductions(HostCalls):
                     assert result is not None
                     mine = pieces[self.group.host]
                     place = result[mine.start - offset : mine.stop - offset]
-                    self._combine(own, incoming, op, source.dtype, place)
+                    self._combine(own, self._link.wait(incoming), op, source.dtype, place)
                 if distribute:
                     assert result is not None
                     self._distribute(pieces, result)
@@ -291,13 +309,13 @@ class HostReductions(HostCalls):
                 link.send([host], PARTIAL, frame, sizes[host])
         return own, incoming
 
-    def _combine(self, own: Array, incoming: Sequence[Any], op: Op, dtype: np.dtype[Any], place: Array) -> None:
+    def _combine(self, own: Array, arrived: Sequence[Any], op: Op, dtype: np.dtype[Any], place: Array) -> None:
         """Combine the partial results of all hosts for this host's piece, and store its result."""
         parts = [own] * self._link.num_hosts
-        for message, payload in zip(incoming, self._link.wait(incoming), strict=True):
+        for message, payload in arrived:
             parts[message.host] = payload.view(own.dtype)
         _combine(parts, op, self.num_ranks, dtype, place)
-        for message in incoming:
+        for message, _ in arrived:
             self._link.release(message.frame)
 
     def _distribute(self, pieces: Sequence[slice], result: Array) -> None:
@@ -313,7 +331,7 @@ class HostReductions(HostCalls):
             incoming = [
                 link.receive(host, RESULT, PIECE_BYTES, parts[host].nbytes) for host in link.others if len(parts[host])
             ]
-            for message, payload in zip(incoming, link.wait(incoming), strict=True):
+            for message, payload in link.wait(incoming):
                 parts[message.host][...] = payload.view(result.dtype)
                 link.release(message.frame)
         if self._num_local > 1:
@@ -343,9 +361,9 @@ class HostReductions(HostCalls):
 
 
 def _pieces(streams: Iterable[Any]) -> Iterable[tuple[Array, Array]]:
-    """Yield the inputs and outputs in pieces of at most half a message, the fastest size in measurements."""
+    """Yield the inputs and outputs in pieces of at most one message."""
     for source, result, _ in streams:
-        step = PIECE_BYTES // 2 // max(partial_dtype(source.dtype).itemsize, result.dtype.itemsize)
+        step = _DATA_BYTES // max(partial_dtype(source.dtype).itemsize, result.dtype.itemsize)
         for begin in range(0, len(source), step):
             yield source[begin : begin + step], result[begin : begin + step]
 

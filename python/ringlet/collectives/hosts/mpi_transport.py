@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
+# Setting of Open MPI, unless the environment has another: it sends large messages over TCP in pieces instead of "put".
+# With a put, a process may wait forever for a lock that it holds itself (5.0.11), if the receiver ends meanwhile.
+_TCP_FLAGS = ("OMPI_MCA_btl_tcp_flags", "send,inplace")
+
 END_TAG = 0  # tag of the last message of a process
 _PAUSE_SECONDS = 0.001
 # Delay of a process's exit after a failure, so that other processes can read its last notice: MPI drops it at the exit.
@@ -287,6 +291,7 @@ def mpi_transport(place: Placement) -> MpiTransport:
         import mpi4py
 
         mpi4py.rc.finalize = False
+        os.environ.setdefault(*_TCP_FLAGS)
         from mpi4py import MPI
     except (ImportError, RuntimeError, OSError) as error:
         raise FailedPreconditionError(
