@@ -190,6 +190,8 @@ def test_a_killed_rank_is_named_by_all_others(hosts, lost, uses_ringlet):
 @pytest.mark.parametrize("lost", [0, 2])
 def test_a_killed_rank_is_named_although_much_data_is_in_flight(hosts, lost):
     loop = Loop(hosts, size=16_000_000)
+    loop.read("whole0")
+    loop.began = time.time()
     os.kill(loop.pids[lost], signal.SIGKILL)
     loop.check_lost([rank for rank in range(4) if rank != lost], [lost], 1.0)
     loop.check_exit()

@@ -21,7 +21,7 @@ from ringlet.rendezvous.process_identity import ProcessIdentity
 class Network:
     """The messages between processes; `change` may replace the bytes of a message, or drop it with None.
 
-    With `reads_late`, a send is complete, and its bytes are read, when the receiver waits for them.
+    With `reads_late`, a send is complete, and its bytes are read, when the receiver or the sender waits for it.
     """
 
     def __init__(

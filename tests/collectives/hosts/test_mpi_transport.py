@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -26,6 +27,29 @@ def test_without_mpi_the_error_names_the_extra_and_the_command(monkeypatch):
     mpi_transport.cache_clear()
     with pytest.raises(FailedPreconditionError, match=r"4 on several hosts.*pip install 'ringlet\[mpi\]'.*mpiexec"):
         init_process_group()
+
+
+class Initialized(Exception):
+    """Raised by the module of mpi4py that `test_open_mpi_is_told_how_to_send` gives."""
+
+
+@pytest.mark.parametrize(("given", "expected"), [(None, "send,inplace"), ("send,put", "send,put")])
+def test_open_mpi_is_told_how_to_send_before_it_is_initialized(given, expected, monkeypatch):
+    class Package(SimpleNamespace):
+        rc = SimpleNamespace()
+
+        @property
+        def MPI(self):
+            raise Initialized(os.environ[variable])
+
+    variable = "OMPI_MCA_btl_tcp_flags"
+    monkeypatch.setenv(variable, given or "")
+    if given is None:
+        monkeypatch.delenv(variable)
+    monkeypatch.setitem(sys.modules, "mpi4py", Package())
+    monkeypatch.delitem(sys.modules, "mpi4py.MPI", raising=False)
+    with pytest.raises(Initialized, match=f"^{expected}$"):
+        mpi_transport.__wrapped__(SimpleNamespace(size=4, source="the test"))
 
 
 @pytest.mark.parametrize("environ", [{}, {**TWO_HOSTS, "OMPI_COMM_WORLD_LOCAL_SIZE": "4"}])

@@ -40,11 +40,11 @@ _FAILURES = (
     WorkerLostError,
 )
 
-FEW_HOSTS = 2  # so many hosts exchange whole arrays directly
-# Maximum payload of a call's first messages between few hosts, chosen by measurement; between more hosts, divided among
-# the other hosts, and the minimum share of each host. HEAD_BYTES are reserved before the payload for the description.
-_FEW_INLINE_BYTES, _INLINE_BYTES, _LEAST_INLINE_BYTES = 1 << 20, 256 << 10, 16 << 10
-HEAD_BYTES = 4 << 10
+# Maximum payload of a call's first message between two hosts, chosen by measurement.
+_INLINE_BYTES_OF_TWO = 1 << 20
+# Maximum payload of a call's first messages between more hosts, divided among the other hosts, and the least for each.
+_INLINE_BYTES, _LEAST_INLINE_BYTES = 256 << 10, 16 << 10
+HEAD_BYTES = 4 << 10  # reserved before the payload for the description
 PIECE_BYTES = 1 << 20  # size of one message of a large call, chosen by measurement
 _LONGEST_TEXT = 300
 _LENGTHS = struct.Struct("<QQ")  # lengths of the description and of the metadata, which follow
@@ -66,9 +66,9 @@ class HostCalls:
         self._series: int | None = None
         self._is_leader = local.rank == 0
         # Maximum size of data sent with the first message of a call.
-        num_hosts = len(group.hosts)
+        num_others = len(group.hosts) - 1
         self._inline_bytes = (
-            _FEW_INLINE_BYTES if num_hosts <= FEW_HOSTS else max(_INLINE_BYTES // (num_hosts - 1), _LEAST_INLINE_BYTES)
+            max(_INLINE_BYTES // num_others, _LEAST_INLINE_BYTES) if num_others > 1 else _INLINE_BYTES_OF_TWO
         )
         self._gate: Callable[[], object] | None = None
         self._extra = 0.0

@@ -1,6 +1,6 @@
 """Messages between the leaders of a group's hosts.
 
-A stamp identifies each message, a time-out limits each wait, and notices report failures.
+A stamp identifies each message but those of kind DATA, a time-out limits each wait, and notices report failures.
 """
 
 from __future__ import annotations
@@ -147,9 +147,9 @@ class HostLink:
         self._lost = lost
         self._on_notice = on_notice
         self._names = names
+        self._frames: list[Frame] = []  # all frames, because MPI may access each of them after a failure
         self._idle: dict[int, list[Frame]] = {}
         self._sent: list[tuple[list[Request], Frame | Bytes]] = []
-        self._expected: list[Incoming] = []
         self._exchanges: list[Exchange] = []
         # Number of messages sent and received in the call in progress, by host and kind.
         self._numbers_to: dict[tuple[int, int], int] = {}
@@ -166,7 +166,10 @@ class HostLink:
         if not idle and self._sent:
             self._release_sent()
             idle = self._idle.get(capacity)
-        return idle.pop() if idle else Frame(capacity)
+        if idle:
+            return idle.pop()
+        self._frames.append(Frame(capacity))
+        return self._frames[-1]
 
     def release(self, frame: Frame) -> None:
         """Make a frame available for another message."""
@@ -194,14 +197,16 @@ class HostLink:
     def send_data(self, hosts: Sequence[int], data: Bytes) -> list[tuple[Request, int]]:
         """Start sending bytes where they are, without a stamp; return the requests to wait for before they change.
 
-        The receiver cannot tell whether they are the expected bytes, and whether they changed: it must be told by a
-        stamped message that is sent after the requests are complete.
+        The sender must confirm the bytes with a stamped message after the requests are complete.
         """
+        self._release_sent()
+        requests: list[Request] = []
+        self._sent.append((requests, data))  # before MPI knows the memory: an interrupt must not free it
         try:
-            requests = [self.transport.send(data, self._leaders[host], self._tag + DATA) for host in hosts]
+            for host in hosts:
+                requests.append(self.transport.send(data, self._leaders[host], self._tag + DATA))
         except PeerFailed:
             self._raise_lost()
-        self._sent.append((requests, data))
         return list(zip(requests, hosts, strict=True))
 
     def receive(self, host: int, kind: int, capacity: int, size: int | None = None) -> Incoming:
@@ -214,9 +219,7 @@ class HostLink:
             request = self.transport.receive(memory, self._leaders[host], self._tag + kind)
         except PeerFailed:
             self._raise_lost()
-        message = Incoming(host, kind, index, frame, request, size)
-        self._expected.append(message)
-        return message
+        return Incoming(host, kind, index, frame, request, size)
 
     def prepare_send(self, host: int, kind: int, frame: Frame, size: int) -> PreparedRequest:
         """Prepare to send a frame to a host many times."""
@@ -232,10 +235,8 @@ class HostLink:
     def wait(
         self, messages: Sequence[Incoming], sends: Sequence[tuple[Request, int]] = ()
     ) -> list[tuple[Incoming, Bytes]]:
-        """Wait for messages and sends, check the stamps, and return each message and payload, valid until `release`."""
+        """Wait for messages and sends, check the messages, and return them with payloads, valid until `release`."""
         self._wait_for([*((message.request, message.host) for message in messages), *sends])
-        for message in messages:
-            self._expected.remove(message)
         return [(message, self._payload(message)) for message in messages]
 
     def exchange_of(self, begin: bytes, shape: tuple[int, ...], dtype: np.dtype[Any], capacity: int) -> Exchange:
@@ -277,7 +278,7 @@ class HostLink:
 
     def abandon(self) -> None:
         """Keep the memory that MPI may still access after a failure."""
-        _abandoned.extend((self._sent, self._expected, self._exchanges))
+        _abandoned.extend((self._sent, self._frames, self._exchanges))
         self._exchanges = []  # otherwise `leave` would free the exchanges
 
     def _release_sent(self) -> None:
@@ -397,12 +398,12 @@ class HostLink:
         return f"call {self.number} of {self._names[self.host]} waited {seconds:g} s for {names}"
 
     def _payload(self, message: Incoming) -> Bytes:
-        if message.kind == DATA:
-            if message.request.test() != message.size:
-                self.refuse(message.host, f"has {message.request.test()} bytes, expected {message.size}")
-            return message.frame.payload[: message.size]
-        magic, epoch, number, host, kind, index, size = _STAMP.unpack_from(message.frame.bytes)
         count = message.request.test()
+        if message.kind == DATA:
+            if count != message.size:
+                self.refuse(message.host, f"has {count} bytes, expected {message.size}")
+            return message.frame.payload[:count]
+        magic, epoch, number, host, kind, index, size = _STAMP.unpack_from(message.frame.bytes)
         expected = (_MAGIC, self._epoch, self.number, message.host, message.kind, message.index)
         found = (magic, epoch, number, host, kind, index)
         is_whole = count == _STAMP_BYTES + size and message.size in (None, size)

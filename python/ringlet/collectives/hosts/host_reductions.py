@@ -12,7 +12,6 @@ import numpy as np
 from ringlet import _core
 from ringlet.collectives.collective_dtypes import as_result
 from ringlet.collectives.hosts.host_calls import (
-    FEW_HOSTS,
     HEAD_BYTES,
     PIECE_BYTES,
     Array,
@@ -32,8 +31,10 @@ from ringlet.errors import InvalidArgumentError
 
 # Size of the messages of a large all-reduce of two hosts, and how many are in flight, chosen by measurement.
 _DATA_BYTES, _MOST_IN_FLIGHT = 4 << 20, 2
-_MARK_BYTES = 64  # beginning of each piece by which a host confirms what it sent
-_MOST_SMALL = 100  # maximum number of small all-reduces that stay prepared
+_NUM_SAMPLED = 256  # bytes of each piece that are compared with those sent
+# Maximum size of data that are sent with the first message of a call although they must be copied several times.
+_COPIED_INLINE_BYTES = 256 << 10
+_MOST_SMALL, _MOST_SMALL_BYTES = 100, 16 << 20  # maximum number and size of small all-reduces that stay prepared
 
 
 class _Small(NamedTuple):
@@ -52,6 +53,7 @@ class HostReductions(HostCalls):
     def __init__(self, local: _core.Member, group: HostGroup, link: HostLink) -> None:
         super().__init__(local, group, link)
         self._smalls: dict[Any, _Small] = {}
+        self._small_bytes = 0
 
     def all_reduce(self, arrays: Sequence[Array], op: int, algorithm: int, outs: Sequence[Array] | None) -> list[Array]:
         """Combine the arrays of all ranks, first within each host, then over the hosts; `algorithm` has no effect."""
@@ -110,9 +112,12 @@ class HostReductions(HostCalls):
 
     def _all_reduce(self, text: str, arrays: Sequence[Array], op: Op, outs: Sequence[Array]) -> None:
         streams = list(_streams(arrays, outs))
-        if sum(len(source) * partial_dtype(source.dtype).itemsize for source, _, _ in streams) <= self._inline_bytes:
+        # One array is usually prepared by `_small_of`, which sends it without further copies.
+        is_one = len(arrays) == 1 and partial_dtype(arrays[0].dtype) == arrays[0].dtype and self._series is None
+        most = self._inline_bytes if is_one else min(self._inline_bytes, _COPIED_INLINE_BYTES)
+        if sum(len(source) * partial_dtype(source.dtype).itemsize for source, _, _ in streams) <= most:
             self._all_reduce_small(text, streams, op)
-        elif len(self.group.hosts) == FEW_HOSTS:
+        elif len(self.group.hosts) == 2:
             self._all_reduce_directly(text, streams, op)
         else:
             self._meet(text)
@@ -148,8 +153,10 @@ class HostReductions(HostCalls):
         array = arrays[0]
         key = op, array.dtype, array.shape, outs is None
         if (small := self._smalls.get(key)) is None:
-            if array.nbytes > self._inline_bytes or len(self._smalls) == _MOST_SMALL:
+            is_full = len(self._smalls) == _MOST_SMALL or self._small_bytes + array.nbytes > _MOST_SMALL_BYTES
+            if array.nbytes > self._inline_bytes or is_full:
                 return None
+            self._small_bytes += array.nbytes
             small = self._smalls[key] = self._prepare(array, Op(op), outs)
         flags = array.flags
         if not (small.is_usable and flags.c_contiguous and flags.aligned):
@@ -196,46 +203,43 @@ class HostReductions(HostCalls):
     def _all_reduce_directly(self, text: str, streams: Sequence[Any], op: Op) -> None:
         """Exchange whole partial results with the other host, and combine them on both.
 
-        The messages have as many bytes as those of `_reduce_regions`, but the latency of one message instead of two.
-        The messages of one piece are in flight while the previous piece is combined.
+        The messages have as many bytes as those of `_reduce_regions`, and no result is sent back. The messages of one
+        piece are in flight while the previous piece is combined.
 
         MPI reads the pieces where they are. After a failure, a program may change its array while MPI still sends it:
-        so no host has a result before the other one has confirmed that all of its pieces were sent, and how they begin.
+        so no rank returns a result before the other host has confirmed that MPI has read all of its pieces.
         """
         link, heads = self._link, self._announce(text) if self._is_leader else []
         sent, received = hashlib.sha256(), hashlib.sha256()
-        in_flight: deque[Any] = deque()
-        is_all_sent = False
-
-        def finish_first() -> None:
-            own, incoming, sends, dtype, place = in_flight.popleft()
-            if self._is_leader:
-                if heads:
-                    self._compare(text, heads, (b"", b""))
-                    heads.clear()
-                arrived = link.wait(incoming, sends)
-                for digest, data in ((sent, own.view(np.uint8)), *((received, payload) for _, payload in arrived)):
-                    digest.update(data[:_MARK_BYTES].data)
-                is_last = is_all_sent and not in_flight
-                ends = self._announce(text, sent.digest()) if is_last else []
-                self._combine(own, arrived, op, dtype, place)
-                if ends and received.digest() not in [data for _, data in self._compare(text, ends, (b"", b""))]:
-                    link.refuse(link.others[0], "confirms other bytes than those that arrived")
-            if self._num_local > 1:
-                self._local.broadcast([place], 0, [place])
-
-        for source, place in _pieces(streams):
-            if len(in_flight) == _MOST_IN_FLIGHT:
-                finish_first()
-            own = self._local_partial(source, op)
-            incoming, sends = [], []
-            if self._is_leader:
-                incoming = [link.receive(host, DATA, _DATA_BYTES, own.nbytes) for host in link.others]
-                sends = link.send_data(link.others, own.view(np.uint8))
-            in_flight.append((own, incoming, sends, source.dtype, place))
-        is_all_sent = True
-        while in_flight:
-            finish_first()
+        pieces, in_flight = list(_pieces(streams)), deque[Any]()
+        for number in range(len(pieces) + _MOST_IN_FLIGHT):
+            if number >= _MOST_IN_FLIGHT:
+                own, incoming, sends, dtype, place = in_flight.popleft()
+                if self._is_leader:
+                    if heads:
+                        self._compare(text, heads, (b"", b""))
+                        heads = []
+                    arrived = link.wait(incoming, sends)
+                    sent.update(_sample(own.view(np.uint8)))
+                    for _, payload in arrived:
+                        received.update(_sample(payload))
+                    is_last = number == len(pieces) + _MOST_IN_FLIGHT - 1
+                    ends = self._announce(text, sent.digest()) if is_last else []
+                    self._combine(own, arrived, op, dtype, place)
+                    if ends:
+                        (other,) = link.others
+                        if self._compare(text, ends, (b"", b""))[other][1] != received.digest():
+                            link.refuse(other, "confirms other bytes than those that arrived")
+                if self._num_local > 1:
+                    self._local.broadcast([place], 0, [place])
+            if number < len(pieces):
+                source, place = pieces[number]
+                own = self._local_partial(source, op)
+                incoming, sends = [], []
+                if self._is_leader:
+                    incoming = [link.receive(host, DATA, _DATA_BYTES, own.nbytes) for host in link.others]
+                    sends = link.send_data(link.others, own.view(np.uint8))
+                in_flight.append((own, incoming, sends, source.dtype, place))
 
     def _local_partial(self, source: Array, op: Op, into: Array | None = None) -> Array:
         """On the leader, return this host's partial result, in `into` if given; on other ranks, the converted input."""
@@ -366,6 +370,11 @@ def _pieces(streams: Iterable[Any]) -> Iterable[tuple[Array, Array]]:
         step = _DATA_BYTES // max(partial_dtype(source.dtype).itemsize, result.dtype.itemsize)
         for begin in range(0, len(source), step):
             yield source[begin : begin + step], result[begin : begin + step]
+
+
+def _sample(data: Array) -> bytes:
+    """Return bytes of all parts of the data; at an odd distance, so that they are not all bytes of one significance."""
+    return data[:: len(data) // _NUM_SAMPLED | 1].tobytes()
 
 
 def _all_reduce_text(op: Op, arrays: Sequence[Array], outs: Sequence[Array] | None) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import logging
 import multiprocessing.util
 import os
 import socket
@@ -27,11 +28,14 @@ from ringlet.errors import FailedPreconditionError, WorkerLostError
 if TYPE_CHECKING:
     from ringlet.collectives.hosts.host_messages import MessageHub
 
+_log = logging.getLogger(__name__)
+
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
-# Setting of Open MPI, unless the environment has another: it sends large messages over TCP in pieces instead of "put".
-# With a put, a process may wait forever for a lock that it holds itself (5.0.11), if the receiver ends meanwhile.
-_TCP_FLAGS = ("OMPI_MCA_btl_tcp_flags", "send,inplace")
+# Setting of Open MPI by which it does not send large messages over TCP as "puts": if the receiver ends meanwhile, a put
+# may wait forever for a lock that its own thread holds (5.0.11).
+TCP_SETTING = ("btl_tcp_flags", "send,inplace")
+_TCP_VARIABLE = f"OMPI_MCA_{TCP_SETTING[0]}"
 
 END_TAG = 0  # tag of the last message of a process
 _PAUSE_SECONDS = 0.001
@@ -287,11 +291,12 @@ class _MpiRequest:
 def mpi_transport(place: Placement) -> MpiTransport:
     """Return the MPI transport of this process; `place` has the number of processes that the launcher has started."""
     of_program = sockets()
+    is_late = _TCP_VARIABLE not in os.environ and "mpi4py.MPI" in sys.modules
+    os.environ.setdefault(_TCP_VARIABLE, TCP_SETTING[1])
     try:
         import mpi4py
 
         mpi4py.rc.finalize = False
-        os.environ.setdefault(*_TCP_FLAGS)
         from mpi4py import MPI
     except (ImportError, RuntimeError, OSError) as error:
         raise FailedPreconditionError(
@@ -304,6 +309,12 @@ def mpi_transport(place: Placement) -> MpiTransport:
             f"the launcher started {place.size} processes ({place.source}), but the library of mpi4py, "
             f"{MPI.Get_library_version().split(',')[0]}, connects only {MPI.COMM_WORLD.size}: start the job with the "
             "mpiexec of the same MPI, or set MPI4PY_LIBMPI to the library of the launcher."
+        )
+    if is_late and MPI.Get_library_version().startswith("Open MPI"):
+        _log.warning(
+            "MPI was initialized before ringlet, so that Open MPI may wait forever after the loss of a process: create "
+            "the strategy or group before `from mpi4py import MPI`, or start the job with --mca %s %s",
+            *TCP_SETTING,
         )
     transport = MpiTransport(MPI)
     transport.watch_connections(of_program)
