@@ -54,8 +54,13 @@ class PlainTraining:
         self.settings = settings
         self.weights = digits.initial_weights(settings)
         self.velocity = {name: np.zeros_like(w) for name, w in self.weights.items()}
-        self.slices = list(zip(np.array_split(images, num_slices), np.array_split(labels, num_slices), strict=True))
-        self.count = len(images)
+        self.num_slices = num_slices
+        self.use(images, labels)
+
+    def use(self, images: np.ndarray, labels: np.ndarray) -> None:
+        """Use a batch in the next steps."""
+        split = (np.array_split(values, self.num_slices) for values in (images, labels))
+        self.slices, self.count = list(zip(*split, strict=True)), len(images)
 
     def step(self, mapper: Callable[[Callable[[Any], Any], Sequence[Any]], Sequence[Any]]) -> np.ndarray:
         """Train one step; return the weights of the first layer."""

@@ -170,6 +170,45 @@ def _train(stack: ExitStack, size: Size) -> tuple[Subjects, Subjects]:
     return subjects, loose
 
 
+def _epoch(stack: ExitStack, size: Size) -> tuple[Subjects, Subjects]:
+    settings = digits.Settings(hidden=size.hidden)
+    images, labels = (values[: size.images] for values in digits.load_data(settings)[0])
+    one_blas_thread = partial(ThreadpoolController().limit, limits=1, user_api="blas")
+    generator = np.random.default_rng(settings.seed)
+
+    def plain(num_slices: int, mapper: Mapper) -> Callable[[], Any]:
+        training = PlainTraining(settings, images, labels, num_slices)
+
+        def epoch() -> int:
+            order = generator.permutation(len(labels))
+            with one_blas_thread():
+                for begin in range(0, len(order), settings.batch):
+                    training.use(
+                        images[order[begin : begin + settings.batch]], labels[order[begin : begin + settings.batch]]
+                    )
+                    training.step(mapper)
+            return len(order)
+
+        return epoch
+
+    def replicas(count: int) -> Callable[[], Any]:
+        trainer = digits.Trainer(settings, count)
+        dataset = trainer.distribute(images, labels)
+
+        def epoch() -> int:
+            with one_blas_thread():
+                return sum(trainer.step(batch)[1] for batch in dataset)
+
+        return epoch
+
+    return {
+        FIRST: plain(1, map),
+        "ThreadPoolExecutor": plain(CORES, _mappers(stack)["ThreadPoolExecutor"]),
+        "Ringlet, one replica": replicas(1),
+        "Ringlet, replicas": replicas(CORES),
+    }, {}
+
+
 def _torch(stack: ExitStack, size: Size) -> tuple[Subjects, Subjects]:
     import torch
 
@@ -196,6 +235,7 @@ JOBS: Mapping[str, tuple[str, Callable[[ExitStack, Size], tuple[Subjects, Subjec
     "bootstrap": ("a map of a function that spends its time in NumPy", _bootstrap),
     "python": ("a map of a function that spends its time in Python", _python),
     "train": ("a training step written in NumPy", _train),
+    "epoch": ("an epoch of such steps, with shuffled batches", _epoch),
     "torch": ("a training step of a PyTorch module", _torch),
 }
 

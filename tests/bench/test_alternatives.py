@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ def test_speed_ups_are_formed_inside_rounds():
 def test_an_unknown_job_is_refused_with_the_known_ones(capsys):
     with pytest.raises(SystemExit):
         alternatives.main(["--jobs", "bootstrp"])
-    assert "'bootstrp' is not a job; choose from bootstrap, python, train, torch" in capsys.readouterr().err
+    assert "'bootstrp' is not a job; choose from bootstrap, python, train, epoch, torch" in capsys.readouterr().err
 
 
 def test_a_job_runs_and_its_subjects_agree(tmp_path, capsys):
@@ -46,3 +47,10 @@ def test_a_job_runs_and_its_subjects_agree(tmp_path, capsys):
     )
     assert all(len(values) == 2 for job in seconds.values() for values in job.values())
     assert "a training step written in NumPy" in capsys.readouterr().out
+
+
+def test_an_epoch_has_the_images_of_the_plain_one():
+    with ExitStack() as stack:
+        subjects, _ = alternatives._epoch(stack, alternatives.SMALL)
+        alternatives._check(subjects)
+        assert {name: call() for name, call in subjects.items()} == dict.fromkeys(subjects, 40)
