@@ -16,6 +16,9 @@ __all__ = [
     "count_regions",
     "jax_bootstrap",
     "jax_training",
+    "numba_bootstrap",
+    "numba_regions",
+    "numba_training",
     "torch_bootstrap",
     "torch_training",
     "use_one_blas_thread",
@@ -74,6 +77,107 @@ class PlainTraining:
 
 def _gradients(weights: dict[str, np.ndarray], images_and_labels: tuple[np.ndarray, np.ndarray]) -> Any:
     return digits.loss_and_gradients(weights, *images_and_labels)
+
+
+# --- numba ------------------------------------------------------------------------------------------------------------
+
+
+def numba_bootstrap(groups: Sequence[np.ndarray], resamples: int) -> Callable[[], Any]:
+    """Return a call that bootstraps the medians in loops that numba compiles, over all cores."""
+    import numba
+
+    @numba.njit(parallel=True)
+    def medians(group: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+        found = np.empty((len(drawn), len(group)))
+        for resample in numba.prange(len(drawn)):
+            for feature in range(len(group)):
+                found[resample, feature] = np.median(group[feature][drawn[resample]])
+        return found
+
+    generator = np.random.default_rng(0)
+
+    def call() -> Any:
+        malignant, benign = (
+            medians(group, generator.integers(group.shape[1], size=(resamples, group.shape[1]))) for group in groups
+        )
+        return malignant - benign
+
+    call()  # compiles
+    return call
+
+
+def numba_regions(images: np.ndarray) -> Callable[[], Any]:
+    """Return a call of `count_regions` that numba compiles, over all cores."""
+    import numba
+
+    @numba.njit
+    def regions(ink: np.ndarray, front: np.ndarray) -> int:
+        count = 0
+        for start in range(ink.size):
+            if not ink.flat[start]:
+                continue
+            count += 1
+            ink.flat[start] = False
+            front[0], size = start, 1
+            while size:
+                size -= 1
+                row, column = divmod(front[size], ink.shape[1])
+                for down, right in ((1, 0), (-1, 0), (0, 1), (0, -1)):
+                    r, c = row + down, column + right
+                    if 0 <= r < ink.shape[0] and 0 <= c < ink.shape[1] and ink[r, c]:
+                        ink[r, c] = False
+                        front[size] = r * ink.shape[1] + c
+                        size += 1
+        return count
+
+    @numba.njit(parallel=True)
+    def counts(images: np.ndarray) -> np.ndarray:
+        found = np.empty(len(images), np.int64)
+        for image in numba.prange(len(images)):
+            found[image] = regions(images[image].copy(), np.empty(images[image].size, np.int64))
+        return found
+
+    return lambda: counts(images)
+
+
+def numba_training(settings: Any, images: np.ndarray, labels: np.ndarray) -> Callable[[], Any]:
+    """Return a training step whose loops over elements numba compiles, over all cores; products are those of NumPy."""
+    import numba
+
+    @numba.njit(parallel=True)
+    def softplus(values: np.ndarray, bias: np.ndarray) -> None:
+        for row in numba.prange(len(values)):
+            for column in range(values.shape[1]):
+                value = values[row, column] + bias[column]
+                values[row, column] = max(value, np.float32(0)) + np.log1p(np.exp(-abs(value)))
+
+    @numba.njit(parallel=True)
+    def multiply_by_derivative(gradients: np.ndarray, values: np.ndarray) -> None:
+        for row in numba.prange(len(values)):
+            for column in range(values.shape[1]):
+                gradients[row, column] *= -np.expm1(-values[row, column])
+
+    def gradients(weights: dict[str, np.ndarray], batch: tuple[np.ndarray, np.ndarray]) -> Any:
+        images, labels = batch
+        rows = np.arange(len(labels))
+        hidden = images @ weights["w1"]
+        softplus(hidden, weights["b1"])
+        scores = hidden @ weights["w2"] + weights["b2"]
+        scores -= scores.max(axis=1, keepdims=True)
+        probabilities = np.exp(scores)
+        d_scores = probabilities / probabilities.sum(axis=1, keepdims=True)
+        d_scores[rows, labels] -= 1
+        d_hidden = d_scores @ weights["w2"].T
+        multiply_by_derivative(d_hidden, hidden)
+        return None, {
+            "w1": images.T @ d_hidden,
+            "b1": d_hidden.sum(axis=0),
+            "w2": hidden.T @ d_scores,
+            "b2": d_scores.sum(axis=0),
+        }
+
+    training = PlainTraining(settings, images, labels, 1)
+    return lambda: training.step(lambda _, parts: [gradients(training.weights, part) for part in parts])
 
 
 # --- PyTorch and JAX --------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Measures everyday jobs by Ringlet and by the alternatives: NumPy, threads, joblib, multiprocessing, PyTorch, JAX.
+"""Measures everyday jobs by Ringlet and by NumPy, threads, processes, joblib, dask, numba, PyTorch and JAX.
 
 Run as ``python -m bench.alternatives``; ``bench/README.md`` defines the columns. Missing libraries are left out.
 """
@@ -28,6 +28,9 @@ from bench.alternative_models import (
     count_regions,
     jax_bootstrap,
     jax_training,
+    numba_bootstrap,
+    numba_regions,
+    numba_training,
     torch_bootstrap,
     torch_training,
     use_one_blas_thread,
@@ -85,6 +88,11 @@ def _mappers(stack: ExitStack) -> dict[str, Mapper]:
         for name, backend in (("threads", "threading"), ("processes", "loky")):
             parallel = stack.enter_context(Parallel(CORES, backend=backend))
             found[f"joblib, {name}"] = limited(lambda f, parts, p=parallel: p(delayed(f)(part) for part in parts))
+    if _has("dask"):
+        import dask
+
+        run = partial(dask.compute, scheduler="threads", num_workers=CORES)
+        found["dask, threads"] = limited(lambda f, parts: run(*[dask.delayed(f)(part) for part in parts]))
     return found
 
 
@@ -110,6 +118,8 @@ def _bootstrap(stack: ExitStack, size: Size) -> tuple[Subjects, Subjects]:
     subjects = _map_subjects(stack, partial(bootstrap.map_blocks, groups), np.arange(size.blocks))
     count = size.blocks * bootstrap.BLOCK
     loose: Subjects = {}
+    if _has("numba"):
+        loose["numba, parallel"] = numba_bootstrap(groups, count)
     if _has("torch"):
         loose[f"PyTorch, {CORES} threads"] = torch_bootstrap(groups, count, CORES)
     if _has("jax"):
@@ -124,7 +134,13 @@ def _python(stack: ExitStack, size: Size) -> tuple[Subjects, Subjects]:
     subjects = _map_subjects(stack, count_regions, images)
     parts = np.array_split(images, CORES)
     subjects["Ringlet, launch"] = lambda: np.concatenate(ringlet.launch(_part_of_worker, CORES, args=(parts,)))
+    if _has("numba"):
+        subjects["numba, parallel"] = numba_regions(images)
     return subjects, {}
+
+
+def _small(stack: ExitStack, size: Size) -> tuple[Subjects, Subjects]:
+    return _map_subjects(stack, np.sqrt, np.arange(1000.0)), {}
 
 
 def _part_of_worker(parts: Sequence[np.ndarray]) -> np.ndarray:
@@ -162,6 +178,8 @@ def _train(stack: ExitStack, size: Size) -> tuple[Subjects, Subjects]:
         return trainer.weights["w1"]
 
     subjects["Ringlet, replicas"] = step
+    if _has("numba"):
+        subjects["numba, parallel"] = numba_training(settings, images, labels)
     loose: Subjects = {}
     if _has("torch"):
         loose[f"PyTorch, {CORES} threads"] = torch_training(settings, images, labels, CORES)
@@ -234,6 +252,7 @@ def _torch(stack: ExitStack, size: Size) -> tuple[Subjects, Subjects]:
 JOBS: Mapping[str, tuple[str, Callable[[ExitStack, Size], tuple[Subjects, Subjects]]]] = {
     "bootstrap": ("a map of a function that spends its time in NumPy", _bootstrap),
     "python": ("a map of a function that spends its time in Python", _python),
+    "small": ("a map of a function that takes some microseconds", _small),
     "train": ("a training step written in NumPy", _train),
     "epoch": ("an epoch of such steps, with shuffled batches", _epoch),
     "torch": ("a training step of a PyTorch module", _torch),

@@ -35,7 +35,9 @@ def test_speed_ups_are_formed_inside_rounds():
 def test_an_unknown_job_is_refused_with_the_known_ones(capsys):
     with pytest.raises(SystemExit):
         alternatives.main(["--jobs", "bootstrp"])
-    assert "'bootstrp' is not a job; choose from bootstrap, python, train, epoch, torch" in capsys.readouterr().err
+    assert (
+        "'bootstrp' is not a job; choose from bootstrap, python, small, train, epoch, torch" in capsys.readouterr().err
+    )
 
 
 def test_a_job_runs_and_its_subjects_agree(tmp_path, capsys):
