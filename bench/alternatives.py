@@ -201,9 +201,8 @@ def _epoch(stack: ExitStack, size: Size) -> tuple[Subjects, Subjects]:
             order = generator.permutation(len(labels))
             with one_blas_thread():
                 for begin in range(0, len(order), settings.batch):
-                    training.use(
-                        images[order[begin : begin + settings.batch]], labels[order[begin : begin + settings.batch]]
-                    )
+                    rows = order[begin : begin + settings.batch]
+                    training.use(images[rows], labels[rows])
                     training.step(mapper)
             return len(order)
 
@@ -221,7 +220,7 @@ def _epoch(stack: ExitStack, size: Size) -> tuple[Subjects, Subjects]:
 
     return {
         FIRST: plain(1, map),
-        "ThreadPoolExecutor": plain(CORES, _mappers(stack)["ThreadPoolExecutor"]),
+        "ThreadPoolExecutor": plain(CORES, stack.enter_context(ThreadPoolExecutor(CORES)).map),
         "Ringlet, one replica": replicas(1),
         "Ringlet, replicas": replicas(CORES),
     }, {}

@@ -66,6 +66,10 @@ def test_the_command_has_the_settings_that_failures_need(mpiexec):
     assert environment["RINGLET_NUM_DEVICES"] == "2"
     assert environment["HOME"] == "/h"
     assert not {"TF_CONFIG", "RINGLET_RANK"} & environment.keys()
+    assert "-x OMPI_MCA_btl_tcp_flags" in words
+    assert environment["OMPI_MCA_btl_tcp_flags"] == "send,inplace"
+    _, environment = run_on_hosts.mpiexec_command(job, {"OMPI_MCA_btl_tcp_flags": "send,put"})
+    assert environment["OMPI_MCA_btl_tcp_flags"] == "send,put"
 
 
 def test_without_mpi_the_error_names_the_extra(mpiexec):

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from ringlet.collectives.hosts.mpi_transport import INSTALL, TCP_SETTING
+from ringlet.collectives.hosts.mpi_transport import INSTALL, TCP_FLAGS, TCP_VARIABLE
 from ringlet.ipc.job_environment import new_job_id
 from ringlet.ipc.worker_process import Worker, WorkerProcessGroup, ending_text, shell_status
 from ringlet.launcher.command_line import CommandError
@@ -29,9 +29,9 @@ from ringlet.launcher.worker_environment import unused_port
 from ringlet.rendezvous.process_identity import start_ticks
 
 # Options of mpiexec: lost processes are reported, a component that can return wrong data after a failure is excluded,
-# waiting ranks yield their core, and the loss of a process makes no other one hang.
+# and waiting ranks yield their core.
 _FLAGS = ("--with-ft", "ulfm", "--map-by", "slot", "--bind-to", "none", "--output", "tag")
-_SETTINGS = {"coll": "^han", "mpi_yield_when_idle": "1", TCP_SETTING[0]: TCP_SETTING[1]}
+_SETTINGS = {"coll": "^han", "mpi_yield_when_idle": "1"}
 # Prefix that mpiexec adds to each line of a rank.
 _TAG = re.compile(rb"^\[(?:[^\]\n]*@)?\d+,(\d+)\]<std(?:out|err|diag)>: ?", re.MULTILINE)
 # Runs a rank, reports its exit status on standard error, and ends with the same status or signal. Signals from mpiexec
@@ -93,6 +93,7 @@ def mpiexec_command(job: Job, environ: Mapping[str, str]) -> tuple[list[str], di
         # for torch.distributed, whose rank 0 listens at this address
         "MASTER_ADDR": environ.get("MASTER_ADDR", next(iter(job.hosts))),
         "MASTER_PORT": environ.get("MASTER_PORT", str(unused_port())),
+        TCP_VARIABLE: environ.get(TCP_VARIABLE, TCP_FLAGS),
         **({} if job.replicas is None else {"RINGLET_NUM_DEVICES": str(job.replicas)}),
     }
     for name in _REPLACED:

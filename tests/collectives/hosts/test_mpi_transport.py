@@ -30,7 +30,7 @@ def test_without_mpi_the_error_names_the_extra_and_the_command(monkeypatch):
 
 
 class Initialized(Exception):
-    """Raised by the module of mpi4py that `test_open_mpi_is_told_how_to_send` gives."""
+    """Raised by the fake mpi4py of the next test, where the real one would initialize MPI."""
 
 
 @pytest.mark.parametrize(("given", "expected"), [(None, "send,inplace"), ("send,put", "send,put")])
@@ -50,6 +50,29 @@ def test_open_mpi_is_told_how_to_send_before_it_is_initialized(given, expected, 
     monkeypatch.delitem(sys.modules, "mpi4py.MPI", raising=False)
     with pytest.raises(Initialized, match=f"^{expected}$"):
         mpi_transport.__wrapped__(SimpleNamespace(size=4, source="the test"))
+
+
+@pytest.mark.parametrize(
+    ("library", "variables", "is_warned"),
+    [
+        ("Open MPI v5.0.11", {}, True),
+        ("Open MPI v5.0.11", {"OMPI_MCA_btl_tcp_flags": "send"}, False),
+        ("MPICH Version: 5.0", {}, False),
+    ],
+)
+def test_a_program_that_has_initialized_open_mpi_without_the_setting_is_warned(
+    library, variables, is_warned, monkeypatch, caplog
+):
+    monkeypatch.setenv("OMPI_MCA_btl_tcp_flags", "")
+    monkeypatch.delenv("OMPI_MCA_btl_tcp_flags")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    initialized = SimpleNamespace(COMM_WORLD=SimpleNamespace(size=1), Get_library_version=lambda: library)
+    monkeypatch.setitem(sys.modules, "mpi4py", SimpleNamespace(rc=SimpleNamespace(), MPI=initialized))
+    monkeypatch.setitem(sys.modules, "mpi4py.MPI", initialized)
+    with pytest.raises(FailedPreconditionError, match="connects only 1"):
+        mpi_transport.__wrapped__(SimpleNamespace(size=4, source="the test"))
+    assert ("OMPI_MCA_btl_tcp_flags=send,inplace" in caplog.text) == is_warned
 
 
 @pytest.mark.parametrize("environ", [{}, {**TWO_HOSTS, "OMPI_COMM_WORLD_LOCAL_SIZE": "4"}])

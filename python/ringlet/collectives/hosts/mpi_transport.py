@@ -34,8 +34,7 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 # Setting of Open MPI by which it does not send large messages over TCP as "puts": if the receiver ends meanwhile, a put
 # may wait forever for a lock that its own thread holds (5.0.11).
-TCP_SETTING = ("btl_tcp_flags", "send,inplace")
-_TCP_VARIABLE = f"OMPI_MCA_{TCP_SETTING[0]}"
+TCP_VARIABLE, TCP_FLAGS = "OMPI_MCA_btl_tcp_flags", "send,inplace"
 
 END_TAG = 0  # tag of the last message of a process
 _PAUSE_SECONDS = 0.001
@@ -291,8 +290,8 @@ class _MpiRequest:
 def mpi_transport(place: Placement) -> MpiTransport:
     """Return the MPI transport of this process; `place` has the number of processes that the launcher has started."""
     of_program = sockets()
-    is_late = _TCP_VARIABLE not in os.environ and "mpi4py.MPI" in sys.modules
-    os.environ.setdefault(_TCP_VARIABLE, TCP_SETTING[1])
+    is_late = TCP_VARIABLE not in os.environ and "mpi4py.MPI" in sys.modules
+    os.environ.setdefault(TCP_VARIABLE, TCP_FLAGS)
     try:
         import mpi4py
 
@@ -304,17 +303,18 @@ def mpi_transport(place: Placement) -> MpiTransport:
             f"install it on every host with {INSTALL}, and start the job with the mpiexec of that environment "
             f"({error})."
         ) from None
+    if is_late and MPI.Get_library_version().startswith("Open MPI"):
+        _log.warning(
+            "MPI was initialized before the first strategy or group, so that Open MPI may wait forever after the loss "
+            "of a process: create it before `from mpi4py import MPI`, or start the job with %s=%s in the environment",
+            TCP_VARIABLE,
+            TCP_FLAGS,
+        )
     if MPI.COMM_WORLD.size != place.size:
         raise FailedPreconditionError(
             f"the launcher started {place.size} processes ({place.source}), but the library of mpi4py, "
             f"{MPI.Get_library_version().split(',')[0]}, connects only {MPI.COMM_WORLD.size}: start the job with the "
             "mpiexec of the same MPI, or set MPI4PY_LIBMPI to the library of the launcher."
-        )
-    if is_late and MPI.Get_library_version().startswith("Open MPI"):
-        _log.warning(
-            "MPI was initialized before ringlet, so that Open MPI may wait forever after the loss of a process: create "
-            "the strategy or group before `from mpi4py import MPI`, or start the job with --mca %s %s",
-            *TCP_SETTING,
         )
     transport = MpiTransport(MPI)
     transport.watch_connections(of_program)
