@@ -1,11 +1,12 @@
 """Supported dtypes of collectives, the operations on them, and the dtypes of results.
 
-The 8-bit floats and bfloat16 come from ml_dtypes, which is not imported here: a program that has such arrays has
-imported it.
+The 8-bit floats and bfloat16 come from ml_dtypes, which is only imported by :func:`dtype_named`: a program that has
+such arrays has imported it.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
@@ -67,6 +68,21 @@ def _register(dtype: DType) -> bool:
     _core.register_dtype(dtype.name, dtype)
     _KINDS[dtype] = "float"
     return True
+
+
+def dtype_named(name: str) -> DType:
+    """Return a supported dtype by its name."""
+    if name not in ML_NAMES:
+        return np.dtype(name)
+    try:
+        package = importlib.import_module("ml_dtypes")
+    except ImportError:
+        raise ImportError(
+            f"the dtype {name} is defined by the package ml_dtypes, which is not installed: pip install ml_dtypes"
+        ) from None
+    dtype: DType = np.dtype(getattr(package, name))
+    _register(dtype)
+    return dtype
 
 
 def is_supported(dtype: DType, op: Op) -> bool:

@@ -7,6 +7,9 @@ import re
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from ringlet import _core
 from ringlet.collectives.hosts.host_link import WHOLE
@@ -70,8 +73,8 @@ class HostGroup:
     """A group over several hosts, which members use in place of a core group.
 
     `local` is the group of the ranks of this host. For each rank of all hosts, `identities` has the identity of its
-    process, and `processes` the number of the process in the MPI job. A group split from `whole` also fails if `whole`
-    fails.
+    process, and `processes` the number of the process in the MPI job. Sums and means of float32 are sent to other hosts
+    in `network_dtype`, if given. A group split from `whole` has its `network_dtype`, and also fails if `whole` fails.
     """
 
     def __init__(
@@ -83,6 +86,7 @@ class HostGroup:
         processes: Sequence[int],
         *,
         epoch: int,
+        network_dtype: np.dtype[Any] | None = None,
         whole: HostGroup | None = None,
     ) -> None:
         self.local = local
@@ -90,6 +94,7 @@ class HostGroup:
         self.host = host
         self.num_ranks = hosts[-1].end
         self.epoch = epoch
+        self.network_dtype: np.dtype[Any] | None = whole.network_dtype if whole else network_dtype
         self._whole = whole
         self.report: Callable[[bytes], None] = lambda data: None  # reports a failure to the other leaders
         self.left: dict[int, tuple[int, str]] = {}  # host -> number of its calls, and why it has left

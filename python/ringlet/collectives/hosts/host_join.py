@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import platform
 import secrets
 import sys
@@ -18,6 +19,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from ringlet.collectives.collective_dtypes import dtype_named
 from ringlet.collectives.hosts.host_group import HostGroup, hosts_of
 from ringlet.collectives.hosts.host_link import HostLink
 from ringlet.collectives.hosts.host_member import EPOCH_BITS, HostMember, leave_at_exit, linked, new_tag
@@ -53,10 +55,11 @@ def join(
     deadline = Deadline.after(seconds)
     processes = sorted(processes or range(transport.size))
     identity = identity or ProcessIdentity.of_this_process()
+    network_dtype = network_dtype_of(os.environ)
     of_program = transport.sockets()
     hub = hub_of(transport)
     inboxes = {rank: HostInbox(hub) for rank in sorted(ranks)}
-    answer = _introduce(transport, processes, job, _introduction(job, inboxes, identity), deadline)
+    answer = _introduce(transport, processes, job, _introduction(job, inboxes, identity, network_dtype), deadline)
     transport.watch_connections(of_program)  # watches the connections that the rendezvous has opened
     records = answer["processes"]
     identities = [ProcessIdentity.from_record(record["process"]) for record in records]
@@ -77,6 +80,7 @@ def join(
         [identities[index] for _, _, index in found],
         [processes[index] for _, _, index in found],
         epoch=answer["epoch"],
+        network_dtype=network_dtype,
     )
     link = linked(transport, group, answer["tag"], seconds)
     addresses = [(processes[index], label) for _, label, index in found]
@@ -104,7 +108,20 @@ class _HostShare:
 # --- rendezvous -------------------------------------------------------------------------------------------------------
 
 
-def _introduction(job: Job, inboxes: Mapping[int, HostInbox], identity: ProcessIdentity) -> dict[str, Any]:
+def network_dtype_of(environ: Mapping[str, str]) -> np.dtype[Any] | None:
+    """Return the dtype in which RINGLET_NETWORK_DTYPE makes hosts exchange float32; None for float32 itself."""
+    name = environ.get("RINGLET_NETWORK_DTYPE", "").strip() or "float32"
+    if name not in ("float32", "bfloat16"):
+        raise ValueError(
+            f"RINGLET_NETWORK_DTYPE is {name!r}: expected bfloat16, which halves the bytes that sums and means of "
+            "float32 send between hosts, or float32, the default, which keeps their precision."
+        )
+    return None if name == "float32" else dtype_named(name)
+
+
+def _introduction(
+    job: Job, inboxes: Mapping[int, HostInbox], identity: ProcessIdentity, network_dtype: np.dtype[Any] | None
+) -> dict[str, Any]:
     return {
         "group": json.dumps([job.name, job.job_id]),
         "ranks": list(inboxes),
@@ -112,6 +129,7 @@ def _introduction(job: Job, inboxes: Mapping[int, HostInbox], identity: ProcessI
         "num_ranks": job.num_ranks,
         "versions": f"ringlet {__version__}, Python {platform.python_version()}, NumPy "
         f"{np.__version__}, {sys.byteorder} endian",
+        "network_dtype": "float32" if network_dtype is None else network_dtype.name,
         "process": identity.as_record(),
     }
 
@@ -222,6 +240,12 @@ def _check(
             raise FailedPreconditionError(
                 f"{_name(record)} was started with num_ranks={record['num_ranks']}, but {_name(first)} with "
                 f"num_ranks={first['num_ranks']}: pass the same number in all processes."
+            )
+        if record["network_dtype"] != first["network_dtype"]:
+            raise FailedPreconditionError(
+                f"{_name(record)} sends float32 to other hosts as {record['network_dtype']}, but {_name(first)} sends "
+                f"float32 to other hosts as {first['network_dtype']}: set RINGLET_NETWORK_DTYPE to the same value in "
+                "all processes, or in none."
             )
     if given != list(range(job.num_ranks)):
         raise FailedPreconditionError(

@@ -199,7 +199,6 @@ class HostLink:
 
         The sender must confirm the bytes with a stamped message after the requests are complete.
         """
-        self._release_sent()
         requests: list[Request] = []
         self._sent.append((requests, data))  # before MPI knows the memory: an interrupt must not free it
         try:
@@ -237,6 +236,9 @@ class HostLink:
     ) -> list[tuple[Incoming, Bytes]]:
         """Wait for messages and sends, check the messages, and return them with payloads, valid until `release`."""
         self._wait_for([*((message.request, message.host) for message in messages), *sends])
+        if sends:  # their memory need not be kept; MPI is not asked, which would slow down the pieces in flight
+            complete = {request for request, _ in sends}
+            self._sent = [entry for entry in self._sent if complete.isdisjoint(entry[0])]
         return [(message, self._payload(message)) for message in messages]
 
     def exchange_of(self, begin: bytes, shape: tuple[int, ...], dtype: np.dtype[Any], capacity: int) -> Exchange:

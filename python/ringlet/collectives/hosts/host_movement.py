@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ringlet import _core
-from ringlet.collectives.collective_dtypes import is_known
+from ringlet.collectives.collective_dtypes import dtype_named
 from ringlet.collectives.hosts.host_calls import (
     HEAD_BYTES,
     Array,
@@ -123,7 +123,7 @@ class HostMovement(HostCalls):
                 array = arrays[number]
                 self._send_bytes(link.others, array)
             else:
-                array = np.empty(shape, _dtype_of(name))
+                array = np.empty(shape, dtype_named(name))
                 self._receive_bytes([(home, array)])
             received.append(array)
         return received
@@ -194,7 +194,7 @@ class HostMovement(HostCalls):
                     self._send_bytes([host], part)
                 mine = array[starts[self._begin] : starts[self._begin + self._num_local]]
             else:
-                mine = np.empty((sum(counts), *shape[1:]), _dtype_of(name))
+                mine = np.empty((sum(counts), *shape[1:]), dtype_named(name))
                 self._receive_bytes([(home, mine)])
         return self._scatter_here(mine, counts)
 
@@ -241,17 +241,6 @@ class HostMovement(HostCalls):
         pieces = np.split(np.concatenate(arrived), np.cumsum(columns.reshape(-1))[:-1])
         ordered = [pieces[s * self._num_local + t] for t in range(self._num_local) for s in range(self.num_ranks)]
         return np.concatenate(ordered), [int(n) for n in columns.sum(axis=0)]
-
-
-def _dtype_of(name: str) -> np.dtype[Any]:
-    try:
-        return np.dtype(name)
-    except TypeError:
-        import ml_dtypes
-
-        dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
-        is_known(dtype)  # registers the dtype with the core
-        return dtype
 
 
 def _stored(result: Array, out: Array | None) -> Array:

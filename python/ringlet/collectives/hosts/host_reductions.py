@@ -34,6 +34,7 @@ _DATA_BYTES, _MOST_IN_FLIGHT = 4 << 20, 2
 _NUM_SAMPLED = 256  # bytes of each piece that are compared with those sent
 # Maximum size of data that are sent with the first message of a call although they must be copied several times.
 _COPIED_INLINE_BYTES = 256 << 10
+_LEAST_ROUNDED = 1 << 14  # number of elements from which RINGLET_NETWORK_DTYPE applies
 _MOST_SMALL, _MOST_SMALL_BYTES = 100, 16 << 20  # maximum number and size of small all-reduces that stay prepared
 
 
@@ -115,7 +116,9 @@ class HostReductions(HostCalls):
         # One array is usually prepared by `_small_of`, which sends it without further copies.
         is_one = len(arrays) == 1 and partial_dtype(arrays[0].dtype) == arrays[0].dtype and self._series is None
         most = self._inline_bytes if is_one else min(self._inline_bytes, _COPIED_INLINE_BYTES)
-        if sum(len(source) * partial_dtype(source.dtype).itemsize for source, _, _ in streams) <= most:
+        is_rounded = any(self._is_rounded(source, op) for source, _, _ in streams)
+        size = sum(len(source) * partial_dtype(source.dtype).itemsize for source, _, _ in streams)
+        if size <= most and not is_rounded:
             self._all_reduce_small(text, streams, op)
         elif len(self.group.hosts) == 2:
             self._all_reduce_directly(text, streams, op)
@@ -173,7 +176,7 @@ class HostReductions(HostCalls):
         text = _all_reduce_text(op, [array], outs)
         check_plain(np.empty(0, array.dtype), op)
         dtype = array.dtype
-        is_usable = partial_dtype(dtype) == dtype and is_description(text)
+        is_usable = partial_dtype(dtype) == dtype and is_description(text) and not self._is_rounded(array, op)
         exchange = None
         if is_usable and self._is_leader:
             capacity = HEAD_BYTES + self._inline_bytes
@@ -211,7 +214,7 @@ class HostReductions(HostCalls):
         """
         link, heads = self._link, self._announce(text) if self._is_leader else []
         sent, received = hashlib.sha256(), hashlib.sha256()
-        pieces, in_flight = list(_pieces(streams)), deque[Any]()
+        pieces, in_flight = list(self._pieces(streams, op)), deque[Any]()
         for number in range(len(pieces) + _MOST_IN_FLIGHT):
             if number >= _MOST_IN_FLIGHT:
                 own, incoming, sends, dtype, place = in_flight.popleft()
@@ -233,27 +236,56 @@ class HostReductions(HostCalls):
                 if self._num_local > 1:
                     self._local.broadcast([place], 0, [place])
             if number < len(pieces):
-                source, place = pieces[number]
-                own = self._local_partial(source, op)
+                source, place, sent_dtype = pieces[number]
+                own = self._local_partial(source, op, sent_dtype)
                 incoming, sends = [], []
                 if self._is_leader:
                     incoming = [link.receive(host, DATA, _DATA_BYTES, own.nbytes) for host in link.others]
                     sends = link.send_data(link.others, own.view(np.uint8))
                 in_flight.append((own, incoming, sends, source.dtype, place))
 
-    def _local_partial(self, source: Array, op: Op, into: Array | None = None) -> Array:
-        """On the leader, return this host's partial result, in `into` if given; on other ranks, the converted input."""
-        source = source.astype(partial_dtype(source.dtype), copy=False)
-        if self._num_local == 1:
-            if into is None:
-                return source
-            into[...] = source
-        elif self._is_leader:
-            into = np.empty_like(source) if into is None else into
-            self._local.reduce(source, _partial_op(op).value, 0, into)
-        else:
-            self._local.reduce(source, _partial_op(op).value, 0, None)
-        return source if into is None else into
+    def _pieces(self, streams: Iterable[Any], op: Op) -> Iterable[tuple[Array, Array, np.dtype[Any]]]:
+        """Yield inputs and outputs in pieces of at most one message, and the dtype in which each is sent."""
+        for source, result, _ in streams:
+            sent_dtype = self._sent_dtype(source, op)
+            step = _DATA_BYTES // max(partial_dtype(source.dtype).itemsize, result.dtype.itemsize)
+            for begin in range(0, len(source), step):
+                yield source[begin : begin + step], result[begin : begin + step], sent_dtype
+
+    def _is_rounded(self, source: Array, op: Op) -> bool:
+        """Return whether the partial results of an array are rounded to `network_dtype`, to be sent to other hosts."""
+        return (
+            self.group.network_dtype is not None
+            and op in (Op.SUM, Op.MEAN)
+            and source.size >= _LEAST_ROUNDED
+            and partial_dtype(source.dtype) == np.float32
+        )
+
+    def _sent_dtype(self, source: Array, op: Op) -> np.dtype[Any]:
+        """Return the dtype in which the partial results of an array are sent to other hosts."""
+        dtype = self.group.network_dtype if self._is_rounded(source, op) else None
+        return partial_dtype(source.dtype) if dtype is None else dtype
+
+    def _local_partial(
+        self, source: Array, op: Op, dtype: np.dtype[Any] | None = None, into: Array | None = None
+    ) -> Array:
+        """On the leader, return this host's partial result, of dtype `dtype` and in `into` if these are given.
+
+        On other ranks, the returned array has no meaning.
+        """
+        source = total = source.astype(partial_dtype(source.dtype), copy=False)
+        if self._num_local > 1:
+            if self._is_leader:
+                total = np.empty_like(source) if into is None or into.dtype != source.dtype else into
+            self._local.reduce(source, _partial_op(op).value, 0, total if self._is_leader else None)
+        if not self._is_leader or total is into:
+            return total
+        if into is None and dtype in (None, total.dtype):
+            return total
+        into = np.empty(total.shape, dtype) if into is None else into
+        with np.errstate(all="ignore"):
+            into[...] = total
+        return into
 
     def _reduce_regions(
         self,
@@ -269,7 +301,8 @@ class HostReductions(HostCalls):
         With `distribute`, all ranks receive all regions in `result`; otherwise `result` is the region, on the leader.
         The messages of one step are in flight while the previous step is combined.
         """
-        step = PIECE_BYTES // max(partial_dtype(source.dtype).itemsize, as_result(source.dtype, op).itemsize)
+        result_dtype, sent_dtype = as_result(source.dtype, op), self._sent_dtype(source, op)
+        step = PIECE_BYTES // max(partial_dtype(source.dtype).itemsize, result_dtype.itemsize)
         offset = 0 if distribute else regions[self.group.host][0]
         num_steps = max(-(-(end - begin) // step) for begin, end in regions)
         begun: Any = None
@@ -277,7 +310,7 @@ class HostReductions(HostCalls):
             previous, begun = begun, None
             if number < num_steps:
                 pieces = [slice(min(b + number * step, e), min(b + (number + 1) * step, e)) for b, e in regions]
-                begun = pieces, *self._send_partials(source, op, pieces)
+                begun = pieces, *self._send_partials(source, op, pieces, sent_dtype)
             if previous is not None:
                 pieces, own, incoming = previous
                 if own is not None:
@@ -287,14 +320,16 @@ class HostReductions(HostCalls):
                     self._combine(own, self._link.wait(incoming), op, source.dtype, place)
                 if distribute:
                     assert result is not None
-                    self._distribute(pieces, result)
+                    self._distribute(pieces, result, sent_dtype if self._is_rounded(source, op) else result_dtype)
 
-    def _send_partials(self, source: Array, op: Op, pieces: Sequence[slice]) -> tuple[Array | None, list[Any]]:
-        """Send the other leaders this host's partial results of their pieces.
+    def _send_partials(
+        self, source: Array, op: Op, pieces: Sequence[slice], dtype: np.dtype[Any]
+    ) -> tuple[Array | None, list[Any]]:
+        """Send the other leaders this host's partial results of their pieces, in `dtype`.
 
         Return the partial result of this host's own piece, or None except on a leader with one, and the messages.
         """
-        link, dtype, here = self._link, partial_dtype(source.dtype), self.group.host
+        link, here = self._link, self.group.host
         sizes = [(piece.stop - piece.start) * dtype.itemsize for piece in pieces]
         own: Array | None = None
         incoming = []
@@ -306,10 +341,10 @@ class HostReductions(HostCalls):
             if not self._is_leader:
                 self._local_partial(source[piece], op)
             elif host == here:
-                own = self._local_partial(source[piece], op)
+                own = self._local_partial(source[piece], op, dtype)
             else:
                 frame = link.frame(PIECE_BYTES)
-                self._local_partial(source[piece], op, frame.payload[: sizes[host]].view(dtype))
+                self._local_partial(source[piece], op, dtype, frame.payload[: sizes[host]].view(dtype))
                 link.send([host], PARTIAL, frame, sizes[host])
         return own, incoming
 
@@ -322,21 +357,21 @@ class HostReductions(HostCalls):
         for message, _ in arrived:
             self._link.release(message.frame)
 
-    def _distribute(self, pieces: Sequence[slice], result: Array) -> None:
-        """Exchange the results of all pieces between the leaders, and copy them to the ranks of this host."""
+    def _distribute(self, pieces: Sequence[slice], result: Array, dtype: np.dtype[Any]) -> None:
+        """Exchange the results of all pieces between the leaders, as `dtype`, and copy them to the host's ranks."""
         parts = [result[piece] for piece in pieces]
         if self._is_leader:
             link = self._link
             mine = parts[self.group.host]
             if len(mine):
                 frame = link.frame(PIECE_BYTES)
-                frame.payload[: mine.nbytes] = mine.view(np.uint8)
-                link.send(link.others, RESULT, frame, mine.nbytes)
-            incoming = [
-                link.receive(host, RESULT, PIECE_BYTES, parts[host].nbytes) for host in link.others if len(parts[host])
-            ]
+                size = len(mine) * dtype.itemsize
+                frame.payload[:size].view(dtype)[...] = mine
+                link.send(link.others, RESULT, frame, size)
+            sizes = [(host, len(parts[host]) * dtype.itemsize) for host in link.others]
+            incoming = [link.receive(host, RESULT, PIECE_BYTES, size) for host, size in sizes if size]
             for message, payload in link.wait(incoming):
-                parts[message.host][...] = payload.view(result.dtype)
+                parts[message.host][...] = payload.view(dtype)
                 link.release(message.frame)
         if self._num_local > 1:
             filled = [part for part in parts if len(part)]
@@ -362,14 +397,6 @@ class HostReductions(HostCalls):
         mine = np.empty(self._num_local * each, out.dtype) if self._is_leader else None
         self._reduce_regions(array.reshape(-1), op, regions, mine)
         out.reshape(-1)[...] = self._scatter_here(mine, [each] * self._num_local)
-
-
-def _pieces(streams: Iterable[Any]) -> Iterable[tuple[Array, Array]]:
-    """Yield the inputs and outputs in pieces of at most one message."""
-    for source, result, _ in streams:
-        step = _DATA_BYTES // max(partial_dtype(source.dtype).itemsize, result.dtype.itemsize)
-        for begin in range(0, len(source), step):
-            yield source[begin : begin + step], result[begin : begin + step]
 
 
 def _sample(data: Array) -> bytes:
@@ -399,6 +426,7 @@ def _combine(partials: Sequence[Array], op: Op, num_ranks: int, dtype: np.dtype[
     """Combine the partial results of all hosts in the order ((0+1)+(2+3))+((4+5)+...), and store the result.
 
     For a mean, the sum is divided at the end; floats of 8 and 16 bits are rounded once. `dtype` is that of the inputs.
+    If the partial results are rounded, so is the result.
     """
     total = out if out.dtype == partials[0].dtype else np.empty_like(partials[0])
     if len(partials) == 1:
@@ -413,6 +441,8 @@ def _combine(partials: Sequence[Array], op: Op, num_ranks: int, dtype: np.dtype[
             if total.dtype.kind == "c":  # divide the parts separately: NumPy's complex division rounds differently
                 total, out = total.view(total.real.dtype), out.view(total.real.dtype)
             total = total / total.dtype.type(num_ranks)
+            if partials[0].dtype != partial_dtype(dtype):
+                total = total.astype(partials[0].dtype)
         out[...] = total
 
 
