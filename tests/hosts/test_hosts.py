@@ -86,6 +86,18 @@ def test_ringlet_run_simulates_hosts(tmp_path):
     assert sorted(line[:5] for line in output.splitlines()) == ["[w0] ", "[w1] ", "[w2] "], output
 
 
+@pytest.mark.parametrize(("slots", "expected"), [([2, 1], 3.0), ([3, 0], 3 * (1 + 2**-9))])
+def test_float32_is_rounded_between_hosts_only(hosts, slots, expected):
+    path = hosts.folder / "program.py"
+    path.write_text(
+        "import numpy as np, ringlet; member = ringlet.collectives.init_process_group(); "
+        "found = member.all_reduce(np.full(3_000_000, 1 + 2**-9, np.float32)); "
+        "print('totals', member.rank, np.unique(found).tolist(), flush=True)"
+    )
+    output = run(hosts, slots, path, RINGLET_NETWORK_DTYPE="bfloat16")
+    assert sorted(re.findall(r"totals (\d) \[(.*)\]", output)) == [(str(r), str(expected)) for r in range(3)], output
+
+
 def test_tf_config_may_name_the_hosts_of_strategies(hosts):
     program = (
         "import json, os; rank = int(os.environ['OMPI_COMM_WORLD_RANK']); "
