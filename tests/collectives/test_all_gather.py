@@ -138,6 +138,7 @@ BAD: list[tuple[tuple[int, ...], Any, Any, str]] = [
     ((3,), -2, None, "axis is -2, but the array has ndim 1"),
     ((), 1, None, "axis is 1, but the array has ndim 1"),
     ((3,), "0", None, "axis is '0': expected the number of an axis"),
+    ((3, 2), True, None, "axis is True: expected the number of an axis"),
     ((3, 2), 0, np.ones((3, 3)), r"out is float64\[3, 3\], expected float64\[\?, 2\]"),
     ((3, 2), 0, np.ones((3, 2), "f4"), r"out is float32\[3, 2\], expected float64\[\?, 2\]"),
     ((3, 2), 0, [1.0], "out is a list"),

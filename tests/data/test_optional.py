@@ -101,6 +101,17 @@ def test_optionals_are_elements(dataset):
     assert found == [None, 1, None, 3]
 
 
+def test_an_optional_that_is_given_is_an_element_with_its_spec():
+    one = Dataset.from_tensors((Optional.from_value(np.int32(3)), 1)).repeat(2)
+    assert one.element_spec == (OptionalSpec(TensorSpec([], np.int32)), TensorSpec([], np.int64))
+    assert [optional.get_value() for optional, _ in one] == [3, 3]
+    empty = Dataset.from_tensors(Optional.empty(TensorSpec([2], np.float32)))
+    assert empty.element_spec == OptionalSpec(TensorSpec([2], np.float32))
+    assert [optional.has_value() for optional in empty.concatenate(empty)] == [False, False]
+    for batches in (lambda: list(one.batch(2)), lambda: one.batch(2).element_spec):
+        with pytest.raises(TypeError, match="get_value"):
+            batches()
+
 def test_an_optional_in_a_dataset_does_not_change_with_its_array():
     buffer = np.zeros(2)
     ones = Dataset.from_tensors(Optional(buffer))

@@ -75,9 +75,17 @@ def root_only(name: str, rank: int, root: int) -> NoReturn:
     )
 
 
+def axis_number(axis: Any, name: str = "axis") -> int:
+    """Convert an axis to an int."""
+    expected = "the number of an axis"
+    if isinstance(axis, bool):
+        raise InvalidArgumentError(f"{name} is {axis}: expected {expected}.")
+    return whole_number(axis, name, expected)
+
+
 def axis_in(ndim: int, axis: Any, name: str = "axis") -> int:
     """Convert an axis to a non-negative int; negative axes count from the last."""
-    number = whole_number(axis, name, "the number of an axis")
+    number = axis_number(axis, name)
     if ndim == 0:
         raise InvalidArgumentError(f"{name} is {number}, but the array has no axes (ndim 0): pass x.reshape(1).")
     if not -ndim <= number < ndim:

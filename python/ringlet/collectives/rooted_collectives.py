@@ -16,12 +16,12 @@ from ringlet.collectives.adapters.array_adapters import in_kind_of, in_kinds_of
 from ringlet.collectives.argument_parsing import (
     as_sequence,
     axis_in,
+    axis_number,
     counts_of,
     equal_counts,
     pass_ends,
     root_of,
     root_only,
-    whole_number,
 )
 from ringlet.collectives.buffers import Array, Output, Outputs, as_buffer, as_buffers, copy_if_overlapping
 from ringlet.collectives.member_base import MemberBase
@@ -221,7 +221,7 @@ def _send_blocks(core: _core.Member, x: Any, axis: int, counts: Iterable[int] | 
 
 
 def _receive_block(core: _core.Member, root: int, axis: Any, out: Array | None) -> Any:
-    axis = whole_number(axis, "axis", "the number of an axis")
+    axis = axis_number(axis)
     if out is None:
         _compare_axes(core, axis)
         block = core.scatter(None, root, None, None)

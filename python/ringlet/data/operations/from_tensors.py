@@ -10,8 +10,8 @@ from ringlet.collectives.adapters.array_adapters import in_kind_of, kind_of
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.adapter_column import array_column
-from ringlet.data.graph.element_structure import Array, Nest, as_element
-from ringlet.data.graph.sources import TableSource
+from ringlet.data.graph.element_structure import Array, Nest, as_element, is_optional
+from ringlet.data.graph.sources import Elements, TableSource
 from ringlet.data.graph.table import Table
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten
@@ -49,9 +49,12 @@ def from_tensors(cls: type[Dataset], tensors: Nest, name: str | None = None) -> 
     >>> list(Dataset.from_tensors(([1, 2], "a")).repeat(2))
     [(array([1, 2]), 'a'), (array([1, 2]), 'a')]
     """
-    leaves, shape = flatten(as_element(tensors))
+    element = as_element(tensors)
+    leaves, shape = flatten(element)
     if all(leaf is None for leaf in leaves):
         raise InvalidArgumentError(f"from_tensors requires at least one array, got {tensors!r}.")
+    if any(map(is_optional, leaves)):
+        return cls(Elements((element,)))
     return cls(TableSource(Table(tuple(array_column(_one_row(leaf)) for leaf in leaves), shape, 1)))
 
 
