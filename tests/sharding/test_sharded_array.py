@@ -122,6 +122,17 @@ def test_memory_that_is_read_only_stays_so():
 # What was made of an array has values of its own
 
 
+def test_a_tile_of_a_resharded_array_is_writable_once_the_array_has_memory_of_its_own():
+    x = ShardedArray(VALUES.copy(), ROWS)
+    y = x.reshard(COLUMNS)
+    with pytest.raises(ValueError, match="read-only"):
+        y.shards[0][...] = 9
+    y += 1
+    y.shards[0][...] = 9
+    np.testing.assert_array_equal(x, VALUES)
+    assert float(y[0, 0]) == 9
+
+
 @pytest.mark.parametrize(
     "write",
     [

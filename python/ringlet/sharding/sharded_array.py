@@ -256,16 +256,16 @@ class ShardedArray(ArrayMethods, Conversions):
         """Tiles of the logical devices of this process, as views in order of the devices.
 
         If only one device holds the array, the list has only its tile. A tile is writable unless the array is a
-        read-only value, or another device has the same tile.
+        read-only value, reads the memory of another array, as after `reshard`, or another device has the same tile.
         """
         x = self._materialized()
         whole, buffers, has = x._whole, x._buffers, None if x._group.member is None else x._group.has
-        shards, is_view = [], x._is_view
+        shards, is_read_only = [], x._is_view or x._root is not None
         for device, box, is_shared in x._layout.tiles(x._shape):
             buffer = whole if buffers is None else buffers[device]
             if buffer is not None and (has is None or has(device)):
                 tile = buffer[box]
-                if is_view or (is_shared and tile.size):
+                if is_read_only or (is_shared and tile.size):
                     tile.flags.writeable = False
                 shards.append(tile)
         return shards
