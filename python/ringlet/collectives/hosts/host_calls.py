@@ -134,7 +134,8 @@ class HostCalls:
             if self._is_leader:
                 self._link.begin(self.calls)
                 self.group.call = self.calls, text
-                self.group.check_presence()
+                if self.group.left:
+                    self.group.check_presence()
             result = run(text)
             if self._is_leader:
                 self._link.flush()

@@ -124,7 +124,8 @@ class HostGroup:
         """Raise the first recorded exception, if any, or an error if a host left before the call in progress."""
         if self.failure is not None:
             self.raise_first()
-        self.check_presence()
+        if self.left:
+            self.check_presence()
 
     @property
     def first(self) -> Exception | None:
@@ -166,8 +167,6 @@ class HostGroup:
 
     def check_presence(self) -> None:
         """Raise an error if a host has left before the leader's call in progress."""
-        if not self.left:
-            return
         number, what = self.call
         gone = [f"{self.hosts[host]} {why}" for host, (last, why) in sorted(self.left.items()) if last < number]
         if gone:

@@ -31,10 +31,10 @@ WHOLE = "\x1e"
 # Kinds of messages: each has its own tag, so that messages of one kind arrive in order.
 HEAD, PARTIAL, RESULT, NOTICE, DATA, NUM_KINDS = 1, 2, 3, 4, 6, 8
 
-# Magic number, epoch, number of the call, sending host, kind, position in the call, bytes after the stamp.
-_STAMP = struct.Struct("<8sQQHHIQ")
+# Magic number, epoch, number of the call, sending host, kind, position in the call, bytes after the stamp, zeros.
+_STAMP = struct.Struct("<8sQQHHIQ24x")
 _MAGIC = b"ringlet1"
-_STAMP_BYTES = 64  # a cache line, so that the payload is aligned to cache lines
+_STAMP_BYTES = _STAMP.size  # a cache line, so that the payload is aligned to cache lines
 _NO_STAMP = bytes(_STAMP_BYTES)
 
 # A host reports its own missing ranks at the time-out; the other hosts wait this much longer for the report.
@@ -260,10 +260,15 @@ class HostLink:
         except PeerFailed:
             self._raise_lost()
         self._wait_for(exchange.requests)
-        end = _STAMP_BYTES + len(exchange.begin)
+        different, begin, size = [], exchange.begin, exchange.size
+        end = _STAMP_BYTES + len(begin)
         for message in exchange.incoming:
-            self._payload(message)
-        return [message for message in exchange.incoming if message.frame.bytes[_STAMP_BYTES:end] != exchange.begin]
+            expected = _STAMP.pack(_MAGIC, self._epoch, self.number, message.host, HEAD, 0, size) + begin
+            if message.frame.bytes[:end] != expected or message.request.test() != _STAMP_BYTES + size:
+                self._payload(message)
+                if message.frame.bytes[_STAMP_BYTES:end] != begin:
+                    different.append(message)
+        return different
 
     def flush(self) -> None:
         """Wait until all messages have been sent."""
