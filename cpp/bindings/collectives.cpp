@@ -54,7 +54,8 @@ py::list all_reduce(HeldMember& member, const py::object& arrays, int op_number,
   return outs.is_none() ? as_list(std::move(results), arguments.buffers(), &op) : arguments.outputs();
 }
 
-py::object reduce(HeldMember& member, py::object array, int op_number, int root, py::object out) {
+py::object reduce(HeldMember& member, py::object array, int op_number, int root, py::object out,
+                  const std::string& name) {
   const core::Op op = op_of(op_number);
   Argument argument(std::move(array));
   const core::DType result = core::result_dtype(op, argument.buffer().dtype);
@@ -62,7 +63,7 @@ py::object reduce(HeldMember& member, py::object array, int op_number, int root,
   argument.set_output(std::move(out), result, argument.buffer().shape, Argument::kNoDim,
                       may_be_in_place ? 0 : Argument::kApart);
   Results results =
-      results_of(member, [&](sync::Poll* poll) { return member.reduce(argument.buffer(), op, root, poll); });
+      results_of(member, [&](sync::Poll* poll) { return member.reduce(argument.buffer(), op, root, poll, name); });
   if (member.rank() != root) return py::none();
   return argument.take(std::move(results), result, argument.buffer().shape);
 }
@@ -256,7 +257,7 @@ void register_collectives(py::module_& m) {
       .def_property_readonly("group", in_use(group_of))
       .def_property_readonly("calls", in_use(calls))
       .def("all_reduce", in_turn(all_reduce), "arrays"_a, "op"_a, "algorithm"_a, "outs"_a)
-      .def("reduce", in_turn(reduce), "array"_a, "op"_a, "root"_a, "out"_a)
+      .def("reduce", in_turn(reduce), "array"_a, "op"_a, "root"_a, "out"_a, "name"_a = "")
       .def("reduce_scatter", in_turn(reduce_scatter), "array"_a, "op"_a, "out"_a)
       .def("exclusive_scan", in_turn(exclusive_scan), "array"_a, "op"_a, "out"_a)
       .def("all_gather", in_turn(all_gather), "array"_a, "axis"_a, "out"_a)

@@ -112,6 +112,7 @@ def test_an_optional_that_is_given_is_an_element_with_its_spec():
         with pytest.raises(TypeError, match="get_value"):
             batches()
 
+
 def test_an_optional_in_a_dataset_does_not_change_with_its_array():
     buffer = np.zeros(2)
     ones = Dataset.from_tensors(Optional(buffer))

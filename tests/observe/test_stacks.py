@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import queue
+import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -49,6 +50,35 @@ def alone(monkeypatch):
         return {thread: frame for thread, frame in frames().items() if thread not in left}
 
     monkeypatch.setattr("sys._current_frames", own_frames)
+
+
+_COLLECTS = """
+import gc, threading, weakref
+from ringlet.observe.stacks import location, rank_stacks, thread_stacks
+
+class Node:
+    pass
+
+def leave_garbage():
+    node = Node()
+    node.itself = node
+    weakref.finalize(node, lambda: threading.Thread(target=int).start())
+
+for report in (lambda: rank_stacks([(0, 0, True)]), lambda: thread_stacks([0]), lambda: location(0)):
+    for size in range(60):
+        gc.collect()
+        gc.disable()
+        leave_garbage()
+        gc.set_threshold(60)
+        gc.enable()
+        kept = [[] for _ in range(size)]
+        report()
+        assert gc.isenabled()
+"""
+
+
+def test_a_report_ends_although_the_garbage_collector_runs_and_starts_a_thread():
+    subprocess.run([sys.executable, "-c", _COLLECTS], timeout=30, check=True)
 
 
 def test_a_call_site_is_the_innermost_frame_outside_ringlet():

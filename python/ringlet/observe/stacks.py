@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import linecache
 import os
 import sys
@@ -24,6 +25,23 @@ _CALLERS = {"IPython", "ipykernel", "ringlet.launcher.worker_main"}
 _EVENT_LOOPS = {"tornado", "zmq"}
 _MOST_FRAMES = 8
 _MOST_THREADS = 4
+_reading_frames = threading.RLock()
+
+
+def _current_frames() -> dict[int, FrameType]:
+    """Return the current frame of each thread.
+
+    Python 3.10 and 3.11 hold the lock of all thread states meanwhile: a garbage collection whose finalizers start a
+    thread would wait for it forever (https://github.com/python/cpython/issues/106883).
+    """
+    with _reading_frames:
+        is_enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return sys._current_frames()
+        finally:
+            if is_enabled:
+                gc.enable()
 
 
 def place() -> str:
@@ -41,7 +59,7 @@ def call_site() -> str:
     """
     if own := place():
         return _purpose(sys._getframe()) + own
-    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    frame = _current_frames().get(threading.main_thread().ident or 0)
     main = _place(_frames(frame))
     return main and f"{_purpose(frame)}while the main thread is {main}"
 
@@ -56,7 +74,7 @@ def _purpose(frame: FrameType | None) -> str:
 
 def location(thread: int | None) -> str:
     """Describe the line of the program that a thread, given by its ``get_ident()``, is executing."""
-    frame = sys._current_frames().get(thread or 0)
+    frame = _current_frames().get(thread or 0)
     if frame is None:
         return "in a thread that has ended"
     return _place([each for each in _frames(frame) if _is_of_program(each)]) or described(frame)
@@ -97,7 +115,7 @@ def rank_stacks(ranks: Sequence[tuple[int, int, bool]]) -> list[str]:
         rank are left out. If the thread of a rank is unknown, or has no frames outside Ringlet, the text has the frames
         of up to four threads that are not in a call.
     """
-    frames = sys._current_frames()
+    frames = _current_frames()
     frames.pop(threading.get_ident(), None)  # omits the thread that makes the report
     stacks = {thread: found for thread, frame in frames.items() if (found := _frames(frame))}
     calling = {thread for _, thread, is_in_call in ranks if is_in_call}
@@ -107,7 +125,7 @@ def rank_stacks(ranks: Sequence[tuple[int, int, bool]]) -> list[str]:
 
 def thread_stacks(threads: Iterable[int | None]) -> str:
     """Return, as text to append to a message, the innermost frames of up to four threads, if they run the program."""
-    current = sys._current_frames()
+    current = _current_frames()
     stacks = {thread: _frames(current[thread]) for thread in threads if thread in current}
     texts = [f"\n  {_name(thread)}:{_lines(found)}" for thread, found in stacks.items() if found]
     return "".join(texts[:_MOST_THREADS]) or " code of Ringlet"

@@ -55,6 +55,32 @@ def test_different_calls_within_a_host_are_listed_with_the_ranks_of_the_group():
     )
 
 
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda member: member.barrier("end"), r"barrier\('end'\)"),
+        (lambda member: member.reduce(np.ones(3), Op.SUM, 0), r"reduce\(SUM, float64\[3\], root=0\)"),
+        (lambda member: member.all_reduce(np.ones(3), Op.MAX), r"all_reduce\(MAX, float64\[3\]\)"),
+        (lambda member: member.all_reduce(np.ones(3), out=np.empty(3)), r"all_reduce\(SUM, float64\[3\], out\)"),
+        (lambda member: member.all_reduce(np.ones(1_000_000)), r"all_reduce\(SUM, float64\[1000000\]\)"),
+        (
+            lambda member: member.all_reduce_many([np.ones(3), np.ones(1)]),
+            r"all_reduce\(SUM, float64\[3\], float64\[1\]\)",
+        ),
+    ],
+)
+def test_a_small_all_reduce_is_compared_with_other_calls_of_its_host(call, text):
+    def step(member):
+        return call(member) if member.rank == 3 else member.all_reduce(np.ones(3))
+
+    check_all(
+        run_on_hosts([2, 2], step),
+        CollectiveMismatchError,
+        r"rank 2: all_reduce\(SUM, float64\[3\]\), in step",
+        f"rank 3: {text}, in <lambda>",
+    )
+
+
 def test_a_call_that_the_core_would_match_is_a_mismatch():
     def step(member):
         return member.reduce(np.ones(3), Op.SUM, member.rank % 2)

@@ -124,7 +124,7 @@ std::uint64_t Call::call_fingerprint() const {
            static_cast<std::uint64_t>(is_ragged) << 25 | static_cast<std::uint64_t>(root) << 32 |
            static_cast<std::uint64_t>(axis) << 48);
   if (series != 0) hash.add(series);
-  if (kind == Kind::kBarrier) hash.add(name);
+  if (kind == Kind::kBarrier || !name.empty()) hash.add(name);
   if (kind == Kind::kPermute) {
     for (const std::int64_t number : numbers) hash.add(static_cast<std::uint64_t>(number));
   }
@@ -148,6 +148,7 @@ std::uint64_t Call::buffers_fingerprint() const {
 
 std::string Call::describe() const {
   if (kind == Kind::kBarrier) return name.empty() ? "barrier()" : "barrier('" + name + "')";
+  if (!name.empty()) return name;
   if (kind == Kind::kSplit) return "split()";
   std::string text(name_of(kind));
   text += '(' + (is_reduction(kind) ? std::string(core::name_of(op)) + ", " : "") + describe_parts(*this);

@@ -99,7 +99,7 @@ const Call& Member::record_of(int rank) const {
   return group_->remote_call(state(), rank, sequence).call;
 }
 
-Results Member::reduce(const Buffer& part, core::Op op, int root, sync::Poll* poll) {
+Results Member::reduce(const Buffer& part, core::Op op, int root, sync::Poll* poll, std::string_view name) {
   check_supported(op, part.dtype);
   check_root(root);
   Buffer own = part;
@@ -109,6 +109,7 @@ Results Member::reduce(const Buffer& part, core::Op op, int root, sync::Poll* po
   Call& call = round.begin(Kind::kReduce);
   call.op = op;
   call.root = root;
+  call.name = name;
   call.set_buffers({&own, 1});
   if (call.total_input_bytes() <= small_limit(round.num_ranks()) && fits_slot(call)) {
     small_reduce(round);

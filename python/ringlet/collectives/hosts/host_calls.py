@@ -111,11 +111,11 @@ class HostCalls:
         """Wait until all ranks have called this method."""
         self._call(f"barrier({name!r})", self._meet, ends_together=True)
 
-    def _call(self, text: str, run: Callable[[str], T], *, ends_together: bool = False) -> T:
+    def _call(self, text: str, run: Callable[[str], T], *, ends_together: bool = False, is_compared: bool = False) -> T:
         """Compare the call with those of the other ranks of this host, and run it; a failure fails the group.
 
         With `ends_together`, no rank of this host returns before the leader has compared the call with those of other
-        hosts.
+        hosts. With `is_compared`, `run` compares the call, by its first step within the host.
         """
         if self._gate is not None:
             self._gate()
@@ -129,8 +129,9 @@ class HostCalls:
         try:
             if self._num_local > 1:
                 self._allow(0)
-                self._local.barrier(text)
-                self._allow(3 * EXTRA_SECONDS)  # time for the leader to wait for other hosts
+                if not is_compared:
+                    self._local.barrier(text)
+                    self._allow(3 * EXTRA_SECONDS)  # time for the leader to wait for other hosts
             if self._is_leader:
                 self._link.begin(self.calls)
                 self.group.call = self.calls, text

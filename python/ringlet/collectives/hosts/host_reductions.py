@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from ringlet.collectives.hosts.host_calls import (
     text_of,
 )
 from ringlet.collectives.hosts.host_group import HostGroup
-from ringlet.collectives.hosts.host_link import DATA, PARTIAL, RESULT, Exchange, HostLink
+from ringlet.collectives.hosts.host_link import DATA, EXTRA_SECONDS, PARTIAL, RESULT, Exchange, HostLink
 from ringlet.collectives.hosts.mpi_transport import PeerFailed
 from ringlet.collectives.op import Op
 from ringlet.errors import InvalidArgumentError
@@ -61,15 +61,19 @@ class HostReductions(HostCalls):
         small = self._small_of(arrays, op, outs)
         if small is not None:
             place, result = (outs[0], outs[0]) if outs else _core.allocate(arrays[0].shape, small.dtype)
-            self._call(small.text, lambda text: self._run_small(small, arrays[0], place))
+            self._call(small.text, lambda text: self._run_small(small, text, arrays[0], place), is_compared=True)
             return [result]
         operation = Op(op)
         for array in arrays:
             check_plain(array, operation)
         results = checked_outputs(arrays, outs, operation)
         writeable = [result[0] for result in results]
+        is_small = self._is_small(arrays, operation)
+        run = self._all_reduce_small if is_small else self._all_reduce_large
         self._call(
-            _all_reduce_text(operation, arrays, outs), lambda text: self._all_reduce(text, arrays, operation, writeable)
+            _all_reduce_text(operation, arrays, outs),
+            lambda text: run(text, list(_streams(arrays, writeable)), operation),
+            is_compared=is_small and len(arrays) > 0,
         )
         return [result[1] for result in results]
 
@@ -111,16 +115,19 @@ class HostReductions(HostCalls):
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
-    def _all_reduce(self, text: str, arrays: Sequence[Array], op: Op, outs: Sequence[Array]) -> None:
-        streams = list(_streams(arrays, outs))
+    def _is_small(self, arrays: Sequence[Array], op: Op) -> bool:
+        """Return whether the data of an all-reduce are sent with its first message."""
         # One array is usually prepared by `_small_of`, which sends it without further copies.
         is_one = len(arrays) == 1 and partial_dtype(arrays[0].dtype) == arrays[0].dtype and self._series is None
         most = self._inline_bytes if is_one else min(self._inline_bytes, _COPIED_INLINE_BYTES)
-        is_rounded = any(self._is_rounded(source, op) for source, _, _ in streams)
-        size = sum(len(source) * partial_dtype(source.dtype).itemsize for source, _, _ in streams)
-        if size <= most and not is_rounded:
-            self._all_reduce_small(text, streams, op)
-        elif len(self.group.hosts) == 2:
+        sizes: Counter[np.dtype[Any]] = Counter()
+        for array in arrays:
+            sizes[array.dtype] += array.size
+        size = sum(size * partial_dtype(dtype).itemsize for dtype, size in sizes.items())
+        return size <= most and all(self._sent_dtype(*each, op) == partial_dtype(each[0]) for each in sizes.items())
+
+    def _all_reduce_large(self, text: str, streams: Sequence[Any], op: Op) -> None:
+        if len(self.group.hosts) == 2:
             self._all_reduce_directly(text, streams, op)
         else:
             self._meet(text)
@@ -132,7 +139,8 @@ class HostReductions(HostCalls):
             store(result)
 
     def _all_reduce_small(self, text: str, streams: Sequence[Any], op: Op) -> None:
-        mine = [self._local_partial(source, op) for source, _, _ in streams]
+        mine = [self._first_partial(text, source, op) for source, _, _ in streams[:1]]
+        mine += [self._local_partial(source, op) for source, _, _ in streams[1:]]
         found = self._meet(text, b"".join([partial.tobytes() for partial in mine]))
         begin = 0
         for (source, result, _), partial in zip(streams, mine, strict=True):
@@ -144,6 +152,8 @@ class HostReductions(HostCalls):
         if self._num_local > 1:
             results = [result for _, result, _ in streams]
             self._local.broadcast(results, 0, results)
+        for _, result, store in streams:
+            store(result)
 
     def _small_of(self, arrays: Sequence[Array], op: int, outs: Sequence[Array] | None) -> _Small | None:
         """Return the prepared small all-reduce for a call; None if `_all_reduce` must make the call.
@@ -176,7 +186,7 @@ class HostReductions(HostCalls):
         text = _all_reduce_text(op, [array], outs)
         check_plain(np.empty(0, array.dtype), op)
         dtype = array.dtype
-        is_usable = partial_dtype(dtype) == dtype and is_description(text) and not self._is_rounded(array, op)
+        is_usable = partial_dtype(dtype) == dtype == self._sent_dtype(dtype, array.size, op) and is_description(text)
         exchange = None
         if is_usable and self._is_leader:
             capacity = HEAD_BYTES + self._inline_bytes
@@ -186,8 +196,8 @@ class HostReductions(HostCalls):
                 is_usable = False  # the general path fails at its first message, and notifies the other ranks
         return _Small(text, op, as_result(dtype, op), exchange, is_usable)
 
-    def _run_small(self, small: _Small, array: Array, out: Array) -> None:
-        own = array if self._num_local == 1 else self._local_partial(array, small.op)
+    def _run_small(self, small: _Small, text: str, array: Array, out: Array) -> None:
+        own = array if self._num_local == 1 else self._first_partial(text, array, small.op)
         if (exchange := small.exchange) is not None:
             exchange.parts[self.group.host][...] = own
             if others := self._link.exchange(exchange):
@@ -247,27 +257,31 @@ class HostReductions(HostCalls):
     def _pieces(self, streams: Iterable[Any], op: Op) -> Iterable[tuple[Array, Array, np.dtype[Any]]]:
         """Yield inputs and outputs in pieces of at most one message, and the dtype in which each is sent."""
         for source, result, _ in streams:
-            sent_dtype = self._sent_dtype(source, op)
+            sent_dtype = self._sent_dtype(source.dtype, len(source), op)
             step = _DATA_BYTES // max(partial_dtype(source.dtype).itemsize, result.dtype.itemsize)
             for begin in range(0, len(source), step):
                 yield source[begin : begin + step], result[begin : begin + step], sent_dtype
 
-    def _is_rounded(self, source: Array, op: Op) -> bool:
-        """Return whether the partial results of an array are rounded to `network_dtype`, to be sent to other hosts."""
-        return (
-            self.group.network_dtype is not None
-            and op in (Op.SUM, Op.MEAN)
-            and source.size >= _LEAST_ROUNDED
-            and partial_dtype(source.dtype) == np.float32
-        )
+    def _sent_dtype(self, dtype: np.dtype[Any], size: int, op: Op) -> np.dtype[Any]:
+        """Return the dtype in which the partial results of an array of `size` elements are sent to other hosts."""
+        rounded, partial = self.group.network_dtype, partial_dtype(dtype)
+        applies = op in (Op.SUM, Op.MEAN) and size >= _LEAST_ROUNDED and partial == np.float32
+        return partial if rounded is None or not applies else rounded
 
-    def _sent_dtype(self, source: Array, op: Op) -> np.dtype[Any]:
-        """Return the dtype in which the partial results of an array are sent to other hosts."""
-        dtype = self.group.network_dtype if self._is_rounded(source, op) else None
-        return partial_dtype(source.dtype) if dtype is None else dtype
+    def _first_partial(self, text: str, source: Array, op: Op) -> Array:
+        """Return the result of :meth:`_local_partial`, in which the ranks of this host also compare the call."""
+        partial = self._local_partial(source, op, name=text)
+        if self._num_local > 1:
+            self._allow(3 * EXTRA_SECONDS)  # time for the leader to wait for other hosts
+        return partial
 
     def _local_partial(
-        self, source: Array, op: Op, dtype: np.dtype[Any] | None = None, into: Array | None = None
+        self,
+        source: Array,
+        op: Op,
+        dtype: np.dtype[Any] | None = None,
+        into: Array | None = None,
+        name: str = "",
     ) -> Array:
         """On the leader, return this host's partial result, of dtype `dtype` and in `into` if these are given.
 
@@ -277,7 +291,7 @@ class HostReductions(HostCalls):
         if self._num_local > 1:
             if self._is_leader:
                 total = np.empty_like(source) if into is None or into.dtype != source.dtype else into
-            self._local.reduce(source, _partial_op(op).value, 0, total if self._is_leader else None)
+            self._local.reduce(source, _partial_op(op).value, 0, total if self._is_leader else None, name)
         if not self._is_leader or total is into:
             return total
         if into is None and dtype in (None, total.dtype):
@@ -301,7 +315,8 @@ class HostReductions(HostCalls):
         With `distribute`, all ranks receive all regions in `result`; otherwise `result` is the region, on the leader.
         The messages of one step are in flight while the previous step is combined.
         """
-        result_dtype, sent_dtype = as_result(source.dtype, op), self._sent_dtype(source, op)
+        result_dtype, sent_dtype = as_result(source.dtype, op), self._sent_dtype(source.dtype, len(source), op)
+        sent_result_dtype = result_dtype if sent_dtype == partial_dtype(source.dtype) else sent_dtype
         step = PIECE_BYTES // max(partial_dtype(source.dtype).itemsize, result_dtype.itemsize)
         offset = 0 if distribute else regions[self.group.host][0]
         num_steps = max(-(-(end - begin) // step) for begin, end in regions)
@@ -320,7 +335,7 @@ class HostReductions(HostCalls):
                     self._combine(own, self._link.wait(incoming), op, source.dtype, place)
                 if distribute:
                     assert result is not None
-                    self._distribute(pieces, result, sent_dtype if self._is_rounded(source, op) else result_dtype)
+                    self._distribute(pieces, result, sent_result_dtype)
 
     def _send_partials(
         self, source: Array, op: Op, pieces: Sequence[slice], dtype: np.dtype[Any]
