@@ -16,14 +16,15 @@ os.environ["RINGLET_POISON"] = "1"
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 
 # A deadline per example would fail on a machine that is busy; pytest-timeout bounds every test instead. Few examples,
-# so that all tests take minutes; `.ci/nightly` has the profile with many.
-settings.register_profile("default", deadline=None, max_examples=25)
+# so that all tests take minutes, and the same in each run, so that a change fails for what it changed; `.ci/nightly`
+# has the profile with many, which are random.
+settings.register_profile("default", deadline=None, max_examples=25, derandomize=True)
 settings.register_profile("nightly", deadline=None, max_examples=2000, print_blob=True)
 # Ten thousand, and a million, random calls of sharded arrays: 49 functions in tests/sharding/test_random_calls.py.
 settings.register_profile("ten_thousand", deadline=None, max_examples=205, print_blob=True)
 settings.register_profile("million", deadline=None, max_examples=20_500, print_blob=True)
 # What sanitizers slow down many times over. They look for wrong memory, which a few examples of each test reach.
-settings.register_profile("sanitizer", deadline=None, max_examples=5)
+settings.register_profile("sanitizer", deadline=None, max_examples=5, derandomize=True)
 settings.load_profile("default")
 
 # A shell that starts programs in the background has them ignore Ctrl-C, which some tests send.

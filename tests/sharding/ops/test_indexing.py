@@ -131,8 +131,11 @@ def test_a_tuple_in_an_index_is_an_array_as_in_numpy(key):
 
 
 @pytest.mark.filterwarnings("ignore::ringlet.sharding.GatherWarning")
-@pytest.mark.parametrize("key", [([0, 1], []), ([0, 1], [0, 1, 2]), ((0, 1), (0, 1, 2))])
-def test_indices_that_do_not_broadcast_raise_numpys_error(key):
+@pytest.mark.parametrize(
+    "key",
+    [([0, 1], []), ([0, 1], [0, 1, 2]), ((0, 1), (0, 1, 2)), ([1, -2], 1.5), ([1], None, 2.5), ([1], "a"), ([1], 1j)],
+)
+def test_indices_with_arrays_raise_numpys_error(key):
     with pytest.raises(IndexError) as expected:
         numbers()[key]
     with pytest.raises(IndexError) as found:

@@ -215,15 +215,16 @@ def _advanced(x: ShardedArray, key: Any) -> Any:
         if not isinstance(entries[place], ShardedArray):
             is_empty = isinstance(entries[place], list) and not np.size(entries[place])
             entries[place] = np.asarray(entries[place], np.intp if is_empty else None)
-    if any(entries[place].dtype.kind not in "iub" for place in arrays):
-        shape_probe(x.shape)[gathered(_INDEX, key)]
+    others = [entry for place, entry in enumerate(entries) if place not in arrays and not _is_slice(entry)]
+    are_numbers = all(entry is None or _number(entry) is not None for entry in others)
+    if not are_numbers or any(entries[place].dtype.kind not in "iub" for place in arrays):
+        shape_probe(x.shape)[gathered(_INDEX, key)]  # raises NumPy's error
     if len(entries) == 1 and _is_mask(x, entries[0]):
         return select(x, entries[0])
     if len(arrays) == 1 and entries[arrays[0]].dtype.kind in "iu" and sum(map(_is_slice, entries)) == len(entries) - 1:
         place = arrays[0]
         axis = place if not any(entry is Ellipsis for entry in entries[:place]) else place - len(entries)
-        others = (*entries[:place], slice(None), *entries[place + 1 :])
-        taken = x[others]
+        taken = x[(*entries[:place], slice(None), *entries[place + 1 :])]
         if 0 in taken.shape:
             shape_probe(x.shape)[tuple(map(all_gathered, entries))]  # may raise NumPy's error, unlike take
         try:
