@@ -331,6 +331,26 @@ def test_connections_of_the_program_keep_their_settings():
 def test_connections_that_were_made_meanwhile_are_watched():
     before = mpi_transport.sockets()
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as connection:
-        mpi_transport.watch_connections(before)
+        watched = mpi_transport.watch_connections(before)
+        assert list(watched) == [connection.fileno()]
         assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
-        assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 5000
+        seconds = [
+            connection.getsockopt(socket.IPPROTO_TCP, name) for name in (socket.TCP_KEEPIDLE, socket.TCP_KEEPCNT)
+        ]
+        assert sum(seconds) == 5
+        mpi_transport.shut_down_dead(watched)
+        assert list(watched) == [connection.fileno()]
+        assert connection.send(b"still open") == 10
+
+
+def test_a_connection_of_the_program_that_got_the_descriptor_of_a_closed_one_is_not_watched():
+    before = mpi_transport.sockets()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        first = socket.create_connection(server.getsockname())
+        watched = mpi_transport.watch_connections(before)
+        descriptor = first.fileno()
+        first.close()
+        with socket.create_connection(server.getsockname()) as second:
+            assert second.fileno() == descriptor
+            mpi_transport.shut_down_dead(watched)
+        assert watched == {}

@@ -314,7 +314,10 @@ class HostLink:
         stamp = _STAMP.pack(_MAGIC, self._epoch, self.number, self.host, NOTICE, 0, len(data))
         message = np.frombuffer(stamp + data, np.uint8)
         until = time.monotonic() + _NOTICE_SECONDS
+        lost = self.transport.failed()  # MPI may crash in a message to a failed process (Open MPI 5.0.11)
         for host in self.others:
+            if self._leaders[host] in lost:
+                continue
             try:
                 request = self.transport.send(message, self._leaders[host], self._tag + NOTICE)
                 while request.test() is None:

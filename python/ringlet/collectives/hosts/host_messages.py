@@ -338,6 +338,8 @@ class MessageHub:
         return _BYTES_TAG + _TAG_STEP * (number % (self._transport.largest_tag // _TAG_STEP))
 
     def _post(self, process: int, content: bytes) -> None:
+        if process in self._transport.failed():  # MPI may crash in a message to it (Open MPI 5.0.11)
+            raise PeerFailed(f"process {process}")
         data = np.frombuffer(content, np.uint8)
         request = self._transport.send(data, process, _MESSAGE_TAG)
         self._transfers.append(_Transfer(request, data, lambda count: None))

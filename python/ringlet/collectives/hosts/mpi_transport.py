@@ -12,6 +12,7 @@ import logging
 import multiprocessing.util
 import os
 import socket
+import struct
 import sys
 import threading
 import time
@@ -36,6 +37,7 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 # may wait forever for a lock that its own thread holds (5.0.11).
 TCP_VARIABLE, TCP_FLAGS = "OMPI_MCA_btl_tcp_flags", "send,inplace"
 
+_CONNECTION_CHECK_SECONDS = 0.5
 END_TAG = 0  # tag of the last message of a process
 _PAUSE_SECONDS = 0.001
 # Delay of a process's exit after a failure, so that other processes can read its last notice: MPI drops it at the exit.
@@ -103,11 +105,17 @@ class Transport(Protocol):
         """Make connections fail if the network fails, except those in `others`, which belong to the program."""
 
 
-# An idle connection is probed every second and fails after 5000 ms without an answer. The kernel answers for its
-# processes, so a slow or stopped process does not count as lost.
+# An idle connection is probed every second and fails after five without an answer. The kernel answers for its
+# processes, so a slow or stopped process does not count as lost. TCP_USER_TIMEOUT would take it for lost if more data
+# wait for it than buffers can hold: `shut_down_dead` looks for data that the other system does not acknowledge.
+_LOSS_SECONDS = 5
 _KEEP_ALIVE = (
-    {socket.TCP_KEEPIDLE: 1, socket.TCP_KEEPINTVL: 1, socket.TCP_USER_TIMEOUT: 5000} if sys.platform == "linux" else {}
+    {socket.TCP_KEEPIDLE: 1, socket.TCP_KEEPINTVL: 1, socket.TCP_KEEPCNT: _LOSS_SECONDS - 1}
+    if sys.platform == "linux"
+    else {}
 )
+_TCP_INFO = struct.Struct("=8B13I")  # the beginning of struct tcp_info of Linux
+_RETRANSMITS, _PROBES, _LAST_ACK_MILLISECONDS = 2, 3, 20  # in _TCP_INFO
 
 
 class MpiTransport:
@@ -132,6 +140,8 @@ class MpiTransport:
         self.lock = threading.Lock()
         self.hub: MessageHub | None = None
         self._has_failed = False
+        self._watched: dict[int, int] = {}  # descriptors of MPI's connections, and their inodes
+        self._checked = 0.0
         # Runs after the exit handlers of asynchronous calls and of groups.
         multiprocessing.util.Finalize(None, self._finalize, exitpriority=-2)
 
@@ -176,6 +186,9 @@ class MpiTransport:
 
     def failed(self) -> list[int]:
         """Return the processes known to have failed; empty with MPI libraries that end the whole job instead."""
+        if (now := time.monotonic()) - self._checked > _CONNECTION_CHECK_SECONDS:
+            self._checked = now
+            shut_down_dead(self._watched)
         try:
             group = self._comm.Get_failed()
             return list(group.Translate_ranks(range(group.size), self._comm.group)) if group.size else []
@@ -191,8 +204,8 @@ class MpiTransport:
         return sockets()
 
     def watch_connections(self, others: set[int]) -> None:
-        """Make the connections of MPI fail after five seconds without an answer from the other system."""
-        watch_connections(others)
+        """Make the connections of MPI fail if the other system answers nothing for five seconds."""
+        self._watched.update(watch_connections(others))
 
     def _finalize(self) -> None:
         """Wait until all processes are about to end, then finalize MPI; after a failure, return without finalizing.
@@ -239,14 +252,40 @@ def sockets() -> set[int]:
     return found
 
 
-def watch_connections(others: set[int]) -> None:
-    """Enable keepalive for the TCP connections of this process except `others`, so that dead connections fail."""
+def watch_connections(others: set[int]) -> dict[int, int]:
+    """Enable keepalive for the TCP connections of this process except `others`, so that dead connections fail.
+
+    Return the descriptors of these connections, and their inodes.
+    """
+    watched = {}
     for descriptor in sockets() - others:
         with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as connection:
             if connection.family in (socket.AF_INET, socket.AF_INET6) and connection.getpeername():
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
                 for option, value in _KEEP_ALIVE.items():
                     connection.setsockopt(socket.IPPROTO_TCP, option, value)
+                watched[descriptor] = os.fstat(descriptor).st_ino
+    return watched
+
+
+def shut_down_dead(watched: dict[int, int]) -> None:
+    """Shut down connections with data that the other system does not acknowledge, so that MPI reports a failure.
+
+    `watched` is the result of :func:`watch_connections`; closed connections are removed from it.
+    """
+    if sys.platform != "linux":
+        return
+    for descriptor, inode in list(watched.items()):
+        try:
+            with socket.socket(fileno=os.dup(descriptor)) as connection:
+                if os.fstat(connection.fileno()).st_ino != inode:  # the descriptor has been used again
+                    raise OSError
+                info = _TCP_INFO.unpack(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size))
+                is_unanswered = info[_RETRANSMITS] + info[_PROBES] > 1
+                if is_unanswered and info[_LAST_ACK_MILLISECONDS] > 1000 * _LOSS_SECONDS:
+                    connection.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            watched.pop(descriptor, None)
 
 
 def _skip_exit_handlers() -> None:

@@ -224,7 +224,8 @@ def _advanced(x: ShardedArray, key: Any) -> Any:
     if len(arrays) == 1 and entries[arrays[0]].dtype.kind in "iu" and sum(map(_is_slice, entries)) == len(entries) - 1:
         place = arrays[0]
         axis = place if not any(entry is Ellipsis for entry in entries[:place]) else place - len(entries)
-        taken = x[(*entries[:place], slice(None), *entries[place + 1 :])]
+        rows = (*entries[:place], slice(None), *entries[place + 1 :])
+        taken = x[rows]
         if 0 in taken.shape:
             shape_probe(x.shape)[tuple(map(all_gathered, entries))]  # may raise NumPy's error, unlike take
         try:
