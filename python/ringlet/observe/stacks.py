@@ -25,7 +25,6 @@ _CALLERS = {"IPython", "ipykernel", "ringlet.launcher.worker_main"}
 _EVENT_LOOPS = {"tornado", "zmq"}
 _MOST_FRAMES = 8
 _MOST_THREADS = 4
-_reading_frames = threading.RLock()
 
 
 def _current_frames() -> dict[int, FrameType]:
@@ -34,14 +33,13 @@ def _current_frames() -> dict[int, FrameType]:
     Python 3.10 and 3.11 hold the lock of all thread states meanwhile: a garbage collection whose finalizers start a
     thread would wait for it forever (https://github.com/python/cpython/issues/106883).
     """
-    with _reading_frames:
-        is_enabled = gc.isenabled()
+    if sys.version_info >= (3, 12) or not gc.isenabled():
+        return sys._current_frames()
+    try:
         gc.disable()
-        try:
-            return sys._current_frames()
-        finally:
-            if is_enabled:
-                gc.enable()
+        return sys._current_frames()
+    finally:
+        gc.enable()
 
 
 def place() -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
+import struct
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -343,14 +346,42 @@ def test_connections_that_were_made_meanwhile_are_watched():
         assert connection.send(b"still open") == 10
 
 
-def test_a_connection_of_the_program_that_got_the_descriptor_of_a_closed_one_is_not_watched():
+@pytest.mark.parametrize("is_socket", [True, False])
+def test_a_descriptor_of_the_program_that_was_that_of_a_closed_connection_is_left_alone(is_socket, monkeypatch):
+    monkeypatch.setattr(mpi_transport, "is_dead", lambda info: True)
     before = mpi_transport.sockets()
     with socket.create_server(("127.0.0.1", 0)) as server:
         first = socket.create_connection(server.getsockname())
-        watched = mpi_transport.watch_connections(before)
-        descriptor = first.fileno()
+        watched, descriptor = mpi_transport.watch_connections(before), first.fileno()
+        other = socket.create_connection(server.getsockname()) if is_socket else os.open(os.devnull, os.O_WRONLY)
         first.close()
-        with socket.create_connection(server.getsockname()) as second:
-            assert second.fileno() == descriptor
-            mpi_transport.shut_down_dead(watched)
+        os.dup2(other.fileno() if is_socket else other, descriptor)
+        count = len(list(Path("/proc/self/fd").iterdir()))
+        mpi_transport.shut_down_dead(watched)
+        assert len(list(Path("/proc/self/fd").iterdir())) == count
         assert watched == {}
+        os.write(descriptor, b"still open")
+        os.close(descriptor)
+        if is_socket:
+            other.close()
+        else:
+            os.close(other)
+
+
+def test_a_dead_connection_is_shut_down(monkeypatch):
+    monkeypatch.setattr(mpi_transport, "is_dead", lambda info: True)
+    before = mpi_transport.sockets()
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as connection:
+        mpi_transport.shut_down_dead(mpi_transport.watch_connections(before))
+        with pytest.raises(BrokenPipeError):
+            connection.send(b"")
+
+
+@pytest.mark.parametrize(
+    ("retransmits", "probes", "milliseconds", "expected"),
+    [(2, 0, 5001, True), (0, 2, 5001, True), (1, 0, 60_000, False), (0, 1, 60_000, False), (9, 0, 4999, False)],
+)
+def test_a_connection_is_dead_if_nothing_is_acknowledged_for_five_seconds(retransmits, probes, milliseconds, expected):
+    fields = [0] * 21
+    fields[2], fields[3], fields[20] = retransmits, probes, milliseconds
+    assert mpi_transport.is_dead(struct.pack("=8B13I", *fields)) is expected

@@ -8,6 +8,8 @@ import threading
 import numpy as np
 import pytest
 
+from ringlet.collectives.hosts.host_messages import MessageHub, _Offer
+from ringlet.collectives.hosts.mpi_transport import PeerFailed
 from ringlet.errors import (
     CollectiveAborted,
     DeadlineExceededError,
@@ -165,6 +167,33 @@ def test_a_lost_process_ends_its_messages():
         return "named"
 
     assert run_on_hosts([1, 1], step, network=network)[0] == "named"
+
+
+class LosesItsPeer:
+    """A transport whose peer is lost while a receive from it starts."""
+
+    largest_tag = 32767
+
+    def receive(self, into, source, tag):
+        return self
+
+    def test(self):
+        raise PeerFailed("lost")
+
+    def failed(self):
+        return [1]
+
+    def poll(self, tag):
+        return None
+
+
+def test_a_receive_whose_source_is_lost_meanwhile_fails_once():
+    hub, finished = MessageHub(LosesItsPeer()), []
+    hub.accept(_Offer(process=1, number=0, size=8), np.empty(8, np.uint8), finished.append)
+    hub.wake()
+    assert eventually(lambda: not hub._transfers)
+    hub.stop()
+    assert finished == [None]
 
 
 # --- groups of some ranks ---------------------------------------------------------------------------------------------

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import sys
+import time
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 from ringlet.collectives import Op
+from ringlet.collectives.collective_dtypes import dtype_named
 from ringlet.collectives.hosts import host_calls, host_join, host_reductions
 from ringlet.errors import FailedPreconditionError
 from ringlet.testing import run_on_ranks
@@ -31,7 +33,7 @@ def values(rank, size=SIZE, dtype=np.float32):
 
 
 def expected(shape, op, dtype=np.float32, size=SIZE):
-    """The hosts' partial results in float32, rounded, added in float32 in the order of the hosts, and rounded again."""
+    """The hosts' partial results in float32, rounded, added in float32 and rounded, for a mean divided and rounded."""
     ends = np.cumsum([0, *shape])
     partials = [
         sum(values(rank, size, dtype).astype(np.float32) for rank in range(*pair)) for pair in itertools.pairwise(ends)
@@ -45,7 +47,7 @@ def expected(shape, op, dtype=np.float32, size=SIZE):
 @pytest.mark.parametrize("shape", [[1, 1], [2, 2], [1, 2], [1, 2, 1]], ids=str)
 @pytest.mark.parametrize("op", [Op.SUM, Op.MEAN])
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, BFLOAT16], ids=lambda dtype: np.dtype(dtype).name)
-def test_sums_and_means_are_rounded_once_on_each_side_of_the_network(shape, op, dtype):
+def test_partial_results_totals_and_means_are_rounded(shape, op, dtype):
     def step(member):
         x = values(member.rank, dtype=dtype)
         each = SIZE // sum(shape)
@@ -145,9 +147,20 @@ def test_different_settings_are_refused(monkeypatch):
 
 def test_another_dtype_is_refused(monkeypatch):
     monkeypatch.setenv("RINGLET_NETWORK_DTYPE", "bf16")
-    for error in run_on_hosts([1, 1], lambda member: None, seconds=1.0):
-        assert isinstance(error, ValueError)
-        assert "RINGLET_NETWORK_DTYPE is 'bf16': expected bfloat16" in str(error)
+    for error in run_on_hosts([1, 1], lambda member: None):
+        assert isinstance(error, FailedPreconditionError)
+        assert "cannot join the group: RINGLET_NETWORK_DTYPE is 'bf16': expected bfloat16" in str(error)
+
+
+def test_a_process_that_cannot_use_the_dtype_does_not_let_the_others_wait(monkeypatch):
+    given = [BFLOAT16, None]
+    monkeypatch.setattr(host_join, "network_dtype_of", lambda environ: given.pop() or dtype_named("bfloat16"))
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    started = time.monotonic()
+    for error in run_on_hosts([1, 1], lambda member: None, seconds=30.0):
+        assert isinstance(error, FailedPreconditionError)
+        assert "pip install ml_dtypes" in str(error)
+    assert time.monotonic() - started < 10
 
 
 def test_without_ml_dtypes_the_error_names_it(monkeypatch):

@@ -73,7 +73,7 @@ struct Call {
   std::vector<Buffer> buffers;
   std::vector<std::int64_t> dims;     // storage of the buffers' shapes
   std::vector<std::int64_t> numbers;  // scatter, all-to-all: rows for each rank; permute: pairs; split: see split.cpp
-  std::string name;                   // of a barrier; or the description of a reduce that is a step of another call
+  std::string name;                   // name of a barrier; description of a reduce that is a step of another call
   // The number of the first call of the rank's series if this call is in a series: see Member::begin_series.
   std::uint32_t series = 0;
 

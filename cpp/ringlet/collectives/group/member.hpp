@@ -42,7 +42,8 @@ class Member {
   Results all_reduce(std::span<const Buffer> buffers, core::Op op, Algorithm algorithm = Algorithm::kAuto,
                      sync::Poll* poll = nullptr);
 
-  // Combines the inputs of all ranks to the root's output; `name` is a step's description. P*S read, S written.
+  // Combines the inputs of all ranks to the root's output. A `name` replaces the description of the call in comparisons
+  // and reports. P*S read, S written.
   Results reduce(const Buffer& part, core::Op op, int root, sync::Poll* poll = nullptr, std::string_view name = {});
 
   // Rank r gets elements r*n/P .. (r+1)*n/P - 1. An output may be these elements of the rank's own input. P*S read, S

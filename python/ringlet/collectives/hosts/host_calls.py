@@ -2,7 +2,8 @@
 
 The ranks of a host combine or collect their data in the memory of the host's first rank, the leader; the leaders
 exchange the data; then each leader distributes the result within its host. Each call first compares its description
-with those of the other ranks: within a host by a barrier named after the call, between hosts in the first message.
+with those of the other ranks: within a host by a barrier named after the call, or by the first reduce of a small
+all-reduce, and between hosts in the first message.
 """
 
 from __future__ import annotations

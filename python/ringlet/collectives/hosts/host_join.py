@@ -55,11 +55,17 @@ def join(
     deadline = Deadline.after(seconds)
     processes = sorted(processes or range(transport.size))
     identity = identity or ProcessIdentity.of_this_process()
-    network_dtype = network_dtype_of(os.environ)
+    network_dtype, problem = None, ""
+    try:
+        network_dtype = network_dtype_of(os.environ)
+    except (ImportError, ValueError) as error:
+        problem = str(error)  # raised by all processes, which would otherwise wait for this one
     of_program = transport.sockets()
     hub = hub_of(transport)
     inboxes = {rank: HostInbox(hub) for rank in sorted(ranks)}
-    answer = _introduce(transport, processes, job, _introduction(job, inboxes, identity, network_dtype), deadline)
+    answer = _introduce(
+        transport, processes, job, _introduction(job, inboxes, identity, network_dtype, problem), deadline
+    )
     transport.watch_connections(of_program)  # watches the connections that the rendezvous has opened
     records = answer["processes"]
     identities = [ProcessIdentity.from_record(record["process"]) for record in records]
@@ -120,7 +126,11 @@ def network_dtype_of(environ: Mapping[str, str]) -> np.dtype[Any] | None:
 
 
 def _introduction(
-    job: Job, inboxes: Mapping[int, HostInbox], identity: ProcessIdentity, network_dtype: np.dtype[Any] | None
+    job: Job,
+    inboxes: Mapping[int, HostInbox],
+    identity: ProcessIdentity,
+    network_dtype: np.dtype[Any] | None,
+    problem: str,
 ) -> dict[str, Any]:
     return {
         "group": json.dumps([job.name, job.job_id]),
@@ -130,6 +140,7 @@ def _introduction(
         "versions": f"ringlet {__version__}, Python {platform.python_version()}, NumPy "
         f"{np.__version__}, {sys.byteorder} endian",
         "network_dtype": "float32" if network_dtype is None else network_dtype.name,
+        "problem": problem,
         "process": identity.as_record(),
     }
 
@@ -241,6 +252,8 @@ def _check(
                 f"{_name(record)} was started with num_ranks={record['num_ranks']}, but {_name(first)} with "
                 f"num_ranks={first['num_ranks']}: pass the same number in all processes."
             )
+        if record["problem"]:
+            raise FailedPreconditionError(f"{_name(record)} cannot join the group: {record['problem']}")
         if record["network_dtype"] != first["network_dtype"]:
             raise FailedPreconditionError(
                 f"{_name(record)} sends float32 to other hosts as {record['network_dtype']}, but {_name(first)} sends "

@@ -186,15 +186,17 @@ class MessageHub:
 
     def accept(self, offer: _Offer, into: Bytes, finish: Callable[[int | None], None]) -> None:
         """Start receiving an offered message; `finish` is called with its size in bytes, or with None if it fails."""
+        transfer: _Transfer | None = None
         try:
             with self._changed:
                 request = self._transport.receive(into, offer.process, self._tag_of(offer.number))
-                self._transfers.append(_Transfer(request, into, finish))
+                transfer = _Transfer(request, into, finish)
+                self._transfers.append(transfer)
                 self._post(offer.process, _HEADER.pack(_ACCEPT, 0, 0, 0, offer.number, 0, 0))
         except PeerFailed:
-            finish(None)
-        else:
-            self.wake()
+            if transfer is None:  # otherwise the receive fails, too, and finishes the transfer
+                finish(None)
+        self.wake()
 
     def notify(self, process: int, header: bytes) -> None:
         """Send a message without content, unless the process was lost."""
@@ -338,11 +340,14 @@ class MessageHub:
         return _BYTES_TAG + _TAG_STEP * (number % (self._transport.largest_tag // _TAG_STEP))
 
     def _post(self, process: int, content: bytes) -> None:
+        data = np.frombuffer(content, np.uint8)
+        request = self._send_to(process, data, _MESSAGE_TAG)
+        self._transfers.append(_Transfer(request, data, lambda count: None))
+
+    def _send_to(self, process: int, data: Bytes, tag: int) -> Request:
         if process in self._transport.failed():  # MPI may crash in a message to it (Open MPI 5.0.11)
             raise PeerFailed(f"process {process}")
-        data = np.frombuffer(content, np.uint8)
-        request = self._transport.send(data, process, _MESSAGE_TAG)
-        self._transfers.append(_Transfer(request, data, lambda count: None))
+        return self._transport.send(data, process, tag)
 
     def _send_bytes(self, offered: _Offered, number: int) -> None:
         """Send the bytes of an offer; no bytes if this rank leaves before the offer is accepted."""
@@ -358,7 +363,7 @@ class MessageHub:
 
         memory = np.frombuffer(data, np.uint8)
         try:
-            request = self._transport.send(memory, inbox.addresses[target][0], self._tag_of(number))
+            request = self._send_to(inbox.addresses[target][0], memory, self._tag_of(number))
         except PeerFailed:
             finish(None)
         else:

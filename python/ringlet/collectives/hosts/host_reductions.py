@@ -156,7 +156,7 @@ class HostReductions(HostCalls):
             store(result)
 
     def _small_of(self, arrays: Sequence[Array], op: int, outs: Sequence[Array] | None) -> _Small | None:
-        """Return the prepared small all-reduce for a call; None if `_all_reduce` must make the call.
+        """Return the prepared small all-reduce for a call; None if it must be made in general form.
 
         The result may be None on some ranks only, for example where `out` is a view of the input: that rank runs
         `_all_reduce_small`, which sends the same messages.
@@ -197,7 +197,9 @@ class HostReductions(HostCalls):
         return _Small(text, op, as_result(dtype, op), exchange, is_usable)
 
     def _run_small(self, small: _Small, text: str, array: Array, out: Array) -> None:
-        own = array if self._num_local == 1 else self._first_partial(text, array, small.op)
+        own = array
+        if self._num_local > 1:  # flat, as in `_all_reduce_small`
+            own = self._first_partial(text, array.reshape(-1), small.op).reshape(array.shape)
         if (exchange := small.exchange) is not None:
             exchange.parts[self.group.host][...] = own
             if others := self._link.exchange(exchange):
@@ -211,7 +213,8 @@ class HostReductions(HostCalls):
             else:  # the partial results have the dtype of the result
                 _core.reduce_buffers(exchange.parts, small.op._value_, out)
         if self._num_local > 1:
-            self._local.broadcast([out], 0, [out])
+            flat = out.reshape(-1)
+            self._local.broadcast([flat], 0, [flat])
 
     def _all_reduce_directly(self, text: str, streams: Sequence[Any], op: Op) -> None:
         """Exchange whole partial results with the other host, and combine them on both.

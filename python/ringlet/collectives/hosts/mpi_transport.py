@@ -107,7 +107,8 @@ class Transport(Protocol):
 
 # An idle connection is probed every second and fails after five without an answer. The kernel answers for its
 # processes, so a slow or stopped process does not count as lost. TCP_USER_TIMEOUT would take it for lost if more data
-# wait for it than buffers can hold: `shut_down_dead` looks for data that the other system does not acknowledge.
+# wait for it than buffers can hold: `shut_down_dead` looks for data that the other system does not acknowledge. If the
+# other process has not read for long, the kernel asks it more and more rarely, and a broken network is noticed later.
 _LOSS_SECONDS = 5
 _KEEP_ALIVE = (
     {socket.TCP_KEEPIDLE: 1, socket.TCP_KEEPINTVL: 1, socket.TCP_KEEPCNT: _LOSS_SECONDS - 1}
@@ -259,13 +260,28 @@ def watch_connections(others: set[int]) -> dict[int, int]:
     """
     watched = {}
     for descriptor in sockets() - others:
-        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as connection:
+        with contextlib.suppress(OSError), _duplicate(descriptor) as connection:
             if connection.family in (socket.AF_INET, socket.AF_INET6) and connection.getpeername():
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
                 for option, value in _KEEP_ALIVE.items():
                     connection.setsockopt(socket.IPPROTO_TCP, option, value)
                 watched[descriptor] = os.fstat(descriptor).st_ino
     return watched
+
+
+def is_dead(info: bytes) -> bool:
+    """Return whether the other system, by a connection's TCP_INFO, leaves data unacknowledged for five seconds."""
+    fields: tuple[int, ...] = _TCP_INFO.unpack(info)
+    return fields[_RETRANSMITS] + fields[_PROBES] > 1 and fields[_LAST_ACK_MILLISECONDS] > 1000 * _LOSS_SECONDS
+
+
+def _duplicate(descriptor: int) -> socket.socket:
+    copy = os.dup(descriptor)
+    try:
+        return socket.socket(fileno=copy)
+    except OSError:
+        os.close(copy)
+        raise
 
 
 def shut_down_dead(watched: dict[int, int]) -> None:
@@ -277,12 +293,10 @@ def shut_down_dead(watched: dict[int, int]) -> None:
         return
     for descriptor, inode in list(watched.items()):
         try:
-            with socket.socket(fileno=os.dup(descriptor)) as connection:
-                if os.fstat(connection.fileno()).st_ino != inode:  # the descriptor has been used again
-                    raise OSError
-                info = _TCP_INFO.unpack(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size))
-                is_unanswered = info[_RETRANSMITS] + info[_PROBES] > 1
-                if is_unanswered and info[_LAST_ACK_MILLISECONDS] > 1000 * _LOSS_SECONDS:
+            with _duplicate(descriptor) as connection:
+                if os.fstat(connection.fileno()).st_ino != inode:
+                    watched.pop(descriptor, None)  # the program uses the descriptor again
+                elif is_dead(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)):
                     connection.shutdown(socket.SHUT_RDWR)
         except OSError:
             watched.pop(descriptor, None)
