@@ -286,22 +286,24 @@ class HostReductions(HostCalls):
         into: Array | None = None,
         name: str = "",
     ) -> Array:
-        """On the leader, return this host's partial result, of dtype `dtype` and in `into` if these are given.
+        """On the leader, return this host's partial result, as `dtype` or in `into` if one of them is given.
 
         On other ranks, the returned array has no meaning.
         """
         source = total = source.astype(partial_dtype(source.dtype), copy=False)
+        if not self._is_leader:
+            self._local.reduce(source, _partial_op(op).value, 0, None, name)
+            return source
         if self._num_local > 1:
-            if self._is_leader:
-                total = np.empty_like(source) if into is None or into.dtype != source.dtype else into
-            self._local.reduce(source, _partial_op(op).value, 0, total if self._is_leader else None, name)
-        if not self._is_leader or total is into:
-            return total
-        if into is None and dtype in (None, total.dtype):
-            return total
-        into = np.empty(total.shape, dtype) if into is None else into
-        with np.errstate(all="ignore"):
-            into[...] = total
+            total = np.empty_like(source) if into is None or into.dtype != source.dtype else into
+            self._local.reduce(source, _partial_op(op).value, 0, total, name)
+        if into is None:
+            if dtype in (None, total.dtype):
+                return total
+            into = np.empty(total.shape, dtype)
+        if total is not into:
+            with np.errstate(all="ignore"):
+                into[...] = total
         return into
 
     def _reduce_regions(
@@ -362,7 +364,7 @@ class HostReductions(HostCalls):
                 own = self._local_partial(source[piece], op, dtype)
             else:
                 frame = link.frame(PIECE_BYTES)
-                self._local_partial(source[piece], op, dtype, frame.payload[: sizes[host]].view(dtype))
+                self._local_partial(source[piece], op, into=frame.payload[: sizes[host]].view(dtype))
                 link.send([host], PARTIAL, frame, sizes[host])
         return own, incoming
 
